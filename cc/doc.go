@@ -1,0 +1,2 @@
+// Package cc holds the congestion controllers of fastpacs.
+package cc
