@@ -1,32 +1,166 @@
 package cc
 
-// placeholder while the law is written: a fixed window.
-type fixed struct {
-	w, mds int64
+import "time"
+
+// improved is the production law. Its states:
+//
+//	slow start ──backlog or loss──► steady ◄──backlog or loss── probe
+//	    ▲                           │  ▲ │                        ▲
+//	    └──persistent congestion────┘  │ └──little backlog────────┘
+//	                             every │ 5 s
+//	                                 drain
+//
+// One file per state: improved_start.go, improved_steady.go (with probe) and
+// improved_drain.go; improved_loss.go answers loss in all of them.
+type improved struct {
+	p  Params
+	st State
+
+	// What the last half round trip showed.
+	gamma      float64 // gain of the last update
+	backlog    float64 // bytes
+	queueDelay int64   // ns
+	pathRTT    int64   // ns; lowest RTT sample of the interval
+	interval   interval
+	holdUntil  int64 // packets sent before this say nothing about the window
+
+	alphaScale float64 // lowered by loss
+	calmUntil  int64   // no probing before this time
+
+	train     trainMeter
+	atCap     int // rounds at the trains' capacity without a backlog
+	probe     probe
+	drain     drain
+	nextDrain int64 // when the next drain is due
 }
 
-func NewImproved(_ Params, mds int64, _ RTTSource) Controller { return &fixed{256 * mds, mds} }
+// interval collects the RTT samples between two updates of the window. The
+// lowest is used: jitter and ACKs held back only ever add to the queue's delay.
+type interval struct {
+	began   int64
+	lowest  int64 // ns
+	wOld    int64 // bytes in flight when the packet of the lowest sample was sent
+	samples int
+}
 
-func NewStatic(_ StaticParams, mds int64, _ RTTSource) Controller { return &fixed{256 * mds, mds} }
+func (i *interval) add(rtt, wOld int64) {
+	if i.samples == 0 || rtt < i.lowest {
+		i.lowest, i.wOld = rtt, wOld
+	}
+	i.samples++
+}
 
-type (
-	Params       struct{}
-	StaticParams struct{}
-)
+// NewImproved returns a controller running the production law: Algorithm 2's
+// end of slow start and Algorithm 3's gain, with what a paced QUIC sender on
+// real paths needs besides (see doc.go).
+func NewImproved(p Params, maxDatagramSize int64, rtt RTTSource) Controller {
+	return newSender(&improved{p: p, st: StateSlowStart, alphaScale: 1}, p.BaseWindow, maxDatagramSize, rtt)
+}
 
-func DefaultParams() Params             { return Params{} }
-func DefaultStaticParams() StaticParams { return StaticParams{} }
+func (l *improved) name() Law    { return LawImproved }
+func (l *improved) state() State { return l.st }
 
-func (f *fixed) OnPacketSent(now, bytesInFlight, packetNumber, size int64, ackEliciting bool) {}
-func (f *fixed) OnAckBegin()                                                                  {}
-func (f *fixed) OnPacketAcked(now, packetNumber, size, priorInFlight int64)                   {}
-func (f *fixed) OnPacketLost(packetNumber, size, priorInFlight int64)                         {}
-func (f *fixed) OnSpuriousLoss(packetNumber int64)                                            {}
-func (f *fixed) CanSend(bytesInFlight int64) bool                                             { return bytesInFlight < f.w }
-func (f *fixed) Window() int64                                                                { return f.w }
-func (f *fixed) HasPacingBudget(now int64) bool                                               { return true }
-func (f *fixed) NextSend(bytesInFlight int64) int64                                           { return 0 }
-func (f *fixed) SetMaxDatagramSize(size int64)                                                {}
-func (f *fixed) InSlowStart() bool                                                            { return false }
-func (f *fixed) InRecovery() bool                                                             { return false }
-func (f *fixed) Snapshot() Snapshot                                                           { return Snapshot{Law: LawImproved, State: StateSteady, Window: f.w} }
+func (l *improved) onAck(s *sender, p *sentPacket, sampled bool) {
+	if sampled {
+		s.base.add(s.now, s.latestRTT, int64(s.avgRTT-float64(s.base.value))/2)
+		l.interval.add(s.latestRTT, p.inFlight)
+	}
+	switch l.st {
+	case StateSlowStart:
+		l.start(s, p)
+	case StateSteady:
+		l.steady(s, p)
+	case StateProbe:
+		l.growAgain(s, p)
+	case StateDrain:
+		l.drained(s)
+	}
+}
+
+func (l *improved) onRound(s *sender) {
+	if s.loss.rate < l.p.LossAlpha/2 {
+		l.alphaScale = min(1, l.alphaScale*1.01+0.001)
+	}
+	switch l.st {
+	case StateSlowStart:
+		l.raiseCapacity(s)
+	case StateSteady:
+		l.considerProbe(s)
+	}
+}
+
+// alpha is the backlog to hold, in bytes.
+func (l *improved) alpha(s *sender) float64 {
+	return l.alphaAt(s, s.delivery.rate())
+}
+
+func (l *improved) alphaAt(s *sender, rate float64) float64 {
+	a := l.p.Alpha(rate, l.capacity(s)) * l.alphaScale
+	return max(a, minWindowPackets) * float64(s.datagram)
+}
+
+// capacity is what the path could carry, bytes/s.
+func (l *improved) capacity(s *sender) float64 {
+	return max(s.delivery.peak, l.train.capacity)
+}
+
+// sense takes the queue from the interval's lowest RTT, and the backlog from the
+// window that was in flight then.
+func (l *improved) sense(s *sender) {
+	if l.interval.samples == 0 {
+		return
+	}
+	low := l.interval.lowest
+	l.pathRTT = low
+	l.queueDelay = max(low-s.base.value, 0)
+	l.backlog = Backlog(float64(l.interval.wOld), float64(s.base.value), float64(low))
+}
+
+// nextInterval starts collecting anew.
+func (l *improved) nextInterval(s *sender) {
+	l.interval = interval{began: s.now}
+	s.appLimited = false
+	s.publish()
+}
+
+// land ends a phase of growth at equilibrium: what the path delivers in a base
+// RTT, and alpha. rate is in bytes per second.
+func (l *improved) land(s *sender, rate float64) {
+	s.delivery.restart(rate)
+	bdp := rate * float64(s.base.value) / 1e9
+	s.setWindow(min(s.window, max(bdp+l.alpha(s), float64(initialWindowPackets*s.datagram))))
+	l.enter(s, StateSteady)
+	l.holdUntil = s.now
+}
+
+func (l *improved) enter(s *sender, to State) {
+	l.st = to
+	l.probe.rounds = 0
+	l.nextInterval(s)
+}
+
+const steadyBurst, steadyGrain = 4, int64(250 * time.Microsecond)
+
+func (l *improved) pacing(s *sender) (float64, int64, int64) {
+	// By the lowest RTT of late: the average lags after a pause of the path, and
+	// would hold the sender back.
+	rtt := s.pathRTT()
+	if l.pathRTT > 0 {
+		rtt = min(rtt, float64(l.pathRTT)+float64(s.base.value)/16)
+	}
+	rate := s.window * 1e9 / rtt
+	switch l.st {
+	case StateSlowStart:
+		return l.startPacing(s, rate)
+	case StateProbe:
+		return l.probeGrowth(s) * rate, steadyBurst, steadyGrain
+	}
+	return l.p.PacingGain * rate, steadyBurst, steadyGrain
+}
+
+func (l *improved) report(s *sender, to *Snapshot) {
+	to.Alpha = l.alpha(s) / float64(s.datagram)
+	to.Gamma = l.gamma
+	to.Backlog = l.backlog / float64(s.datagram)
+	to.QueueDelay = time.Duration(l.queueDelay)
+}

@@ -1,0 +1,67 @@
+package cc
+
+// baseRTT estimates the round trip without queueing as the lowest RTT of a
+// sliding window, so that a longer path is believed in the end (trap 3 of
+// doc.go), while a drain or an idle moment within the window keeps it true.
+type baseRTT struct {
+	value int64 // ns; 0 before the first sample
+	span  int64 // ns per bucket; 0: samples never expire
+
+	buckets [baseBuckets]int64 // lowest RTT of each, 0 if none
+	cur     int
+	curAt   int64 // when the current bucket began
+	started bool
+}
+
+const baseBuckets = 10
+
+func newBaseRTT(window int64) baseRTT { return baseRTT{span: window / baseBuckets} }
+
+// add takes a sample. near is how far above the value a sample may lie to count
+// as seeing the value again: the old value then lives on. (Adopting the sample
+// instead would let the base ratchet up with the standing queue.)
+func (b *baseRTT) add(now, rtt, near int64) {
+	if !b.started {
+		b.started, b.curAt = true, now
+	}
+	b.turn(now)
+	if b.value > 0 && rtt > b.value && rtt <= b.value+near {
+		rtt = b.value
+	}
+	if c := &b.buckets[b.cur]; *c == 0 || rtt < *c {
+		*c = rtt
+	}
+	if b.value == 0 || rtt < b.value {
+		b.value = rtt
+	}
+}
+
+// set starts anew from one value: the path has changed.
+func (b *baseRTT) set(now, rtt int64) {
+	b.buckets = [baseBuckets]int64{}
+	b.buckets[b.cur] = rtt
+	b.value, b.curAt, b.started = rtt, now, true
+}
+
+// turn drops the buckets that have left the window. A bucket without samples
+// keeps nothing; with no sample in the whole window the value stays.
+func (b *baseRTT) turn(now int64) {
+	if b.span <= 0 || now-b.curAt < b.span {
+		return
+	}
+	steps := (now - b.curAt) / b.span
+	b.curAt += steps * b.span
+	for range min(steps, baseBuckets) {
+		b.cur = (b.cur + 1) % baseBuckets
+		b.buckets[b.cur] = 0
+	}
+	lowest := int64(0)
+	for _, v := range b.buckets {
+		if v > 0 && (lowest == 0 || v < lowest) {
+			lowest = v
+		}
+	}
+	if lowest > 0 {
+		b.value = lowest
+	}
+}

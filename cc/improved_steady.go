@@ -1,0 +1,80 @@
+package cc
+
+// steady updates the window twice per round trip by the window law with
+// Algorithm 3's gain, in its backlog form.
+func (l *improved) steady(s *sender, p *sentPacket) {
+	if l.interval.samples >= 2 && float64(s.now-l.interval.began) >= s.avgRTT/2 {
+		l.update(s, p)
+		l.nextInterval(s)
+	}
+	l.considerDrain(s)
+}
+
+func (l *improved) update(s *sender, p *sentPacket) {
+	l.sense(s)
+	// Not grown while the application or the peer's flow control is the limit
+	// (RFC 9002 section 7.8), and not judged by packets of another window.
+	if s.appLimited || p.sentAt < l.holdUntil {
+		return
+	}
+	alpha := l.alpha(s)
+	l.gamma = Gain(l.backlog, alpha, l.p.GammaMin)
+	// The law is per round trip: this update has its part of it.
+	part := min(float64(s.now-l.interval.began)/s.avgRTT, 1)
+	s.setWindow(max(BacklogStep(s.window, l.backlog, alpha, l.gamma*part), s.window/2))
+}
+
+// probe looks for capacity that has become free: the law's own growth, alpha
+// per round trip at most, would take minutes on a fast path.
+type probe struct {
+	rounds int     // round trips with little backlog
+	rate   float64 // delivery rate when the probe began
+	wait   int64   // ns to wait after a probe in vain
+	next   int64   // no probe before this time
+}
+
+func (l *improved) considerProbe(s *sender) {
+	full := float64(l.interval.wOld) > 0.9*s.window
+	settled := float64(s.now-l.holdUntil) > 2*s.avgRTT
+	if s.appLimited || s.now < l.calmUntil || l.backlog >= l.p.ProbeBacklog*l.alpha(s) || !settled || !full {
+		l.probe.rounds = 0
+		return
+	}
+	if l.probe.rounds++; l.probe.rounds >= l.p.ProbeRounds && s.now >= l.probe.next {
+		l.probe.rate = s.delivery.rate()
+		l.enter(s, StateProbe)
+	}
+}
+
+// probeGrowth is the factor per round trip; at most 400 packets each, so that an
+// overshoot stays below the 1000 gaps a stream may have.
+func (l *improved) probeGrowth(s *sender) float64 {
+	return 1 + min(l.p.ProbeGrowth-1, 400*float64(s.datagram)/s.window)
+}
+
+// growAgain grows the window for one acknowledged packet and looks for the end.
+func (l *improved) growAgain(s *sender, p *sentPacket) {
+	if !s.appLimited {
+		s.setWindow(s.window + (l.probeGrowth(s)-1)*float64(p.size))
+	}
+	if l.interval.samples < 4 || float64(s.now-l.interval.began) < s.avgRTT/4 {
+		return
+	}
+	l.sense(s)
+	if l.backlog > 0.5*l.alpha(s) {
+		l.endProbe(s)
+		return
+	}
+	l.nextInterval(s)
+}
+
+func (l *improved) endProbe(s *sender) {
+	rate := l.landingRate(s)
+	if rate > 1.1*l.probe.rate {
+		l.probe.wait = 0
+	} else {
+		l.probe.wait = min(max(2*l.probe.wait, int64(l.p.ProbeBackoff)), int64(l.p.ProbeBackoffMax))
+	}
+	l.probe.next = s.now + l.probe.wait
+	l.land(s, rate)
+}
