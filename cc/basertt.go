@@ -1,5 +1,7 @@
 package cc
 
+import "time"
+
 // baseRTT estimates the round trip without queueing as the lowest RTT of a
 // sliding window, so that a longer path is believed in the end (trap 3 of
 // doc.go), while a drain or an idle moment within the window keeps it true.
@@ -15,7 +17,7 @@ type baseRTT struct {
 
 const baseBuckets = 10
 
-func newBaseRTT(window int64) baseRTT { return baseRTT{span: window / baseBuckets} }
+func newBaseRTT(window time.Duration) baseRTT { return baseRTT{span: int64(window) / baseBuckets} }
 
 // add takes a sample. near is how far above the value a sample may lie to count
 // as seeing the value again: the old value then lives on. (Adopting the sample

@@ -84,7 +84,7 @@ func newSender(l law, baseWindow time.Duration, maxDatagramSize int64, rtt RTTSo
 	s := &sender{
 		law: l, rtt: rtt, datagram: maxDatagramSize,
 		window: float64(initialWindowPackets * maxDatagramSize),
-		base:   newBaseRTT(int64(baseWindow)),
+		base:   newBaseRTT(baseWindow),
 		// No packet number is below 0.
 		lastSent: -1, roundEnd: -1, cutUntil: -1, lastAck: -1,
 	}
