@@ -55,15 +55,14 @@ bench: ## run the benchmarks and the comparisons with Caddy and plain quic-go
 	@scripts/setup.sh orthanc caddy
 	PATH="$$PWD/bin:$$PATH" REQUIRE_PARTS=1 go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PACKAGES)
 
+# fastlab installs Orthanc itself, or says which command to run.
 .PHONY: demo
 demo: ## send a CT study over an emulated slow link: improved FAST against Reno
-	@scripts/setup.sh orthanc
 	@go build -o bin/fastlab ./cmd/fastlab
 	@bin/fastlab demo
 
 .PHONY: run
 run: ## start Orthanc and fastpacs in front of it, on loopback, until Ctrl-C
-	@scripts/setup.sh orthanc
 	@go build -o bin/fastlab ./cmd/fastlab
 	@bin/fastlab run
 

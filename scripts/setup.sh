@@ -20,7 +20,10 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-has_orthanc() { have Orthanc && compgen -G '/usr/share/orthanc/plugins/libOrthancDicomWeb*.so*' >/dev/null; }
+has_orthanc() {
+  { have Orthanc || [ -x /usr/sbin/Orthanc ]; } &&
+    compgen -G '/usr/share/orthanc/plugins/libOrthancDicomWeb.so*' >/dev/null
+}
 has_dcmtk() { have storescu && have storescp && have echoscu; }
 has_chromium() { have chromium || have chromium-browser || have google-chrome; }
 has_node() { have node && have npm; }
