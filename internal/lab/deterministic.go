@@ -1,0 +1,40 @@
+package lab
+
+import (
+	"crypto/rand"
+	mathrand "math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"testing/cryptotest"
+)
+
+// deterministic makes a run repeatable, as far as the Go runtime allows, until
+// the function it returns is called: seeded cryptographic randomness (quic-go
+// skips packet numbers at random), one goroutine at a time, and no garbage
+// collection below 1 GiB, which would reorder them.
+//
+// Outside of tests only what reads crypto/rand.Reader is seeded; keys and
+// signatures are not.
+func deterministic(t *testing.T, seed uint64) (restore func()) {
+	if testing.Testing() {
+		cryptotest.SetGlobalRandom(t, seed)
+	}
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	reader := rand.Reader
+	if !testing.Testing() {
+		rand.Reader = mathrand.NewChaCha8(key)
+	}
+	procs := runtime.GOMAXPROCS(1)
+	percent := debug.SetGCPercent(-1)
+	limit := debug.SetMemoryLimit(1 << 30)
+	return func() {
+		rand.Reader = reader
+		runtime.GOMAXPROCS(procs)
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
