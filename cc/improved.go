@@ -21,6 +21,7 @@ type improved struct {
 	backlog    float64 // bytes
 	queueDelay int64   // ns
 	pathRTT    int64   // ns; lowest RTT sample of the interval
+	wOld       int64   // bytes in flight when that sample's packet was sent
 	interval   interval
 	holdUntil  int64 // packets sent before this say nothing about the window
 
@@ -41,6 +42,7 @@ type interval struct {
 	lowest  int64 // ns
 	wOld    int64 // bytes in flight when the packet of the lowest sample was sent
 	samples int
+	limited bool // the application was the limit
 }
 
 func (i *interval) add(rtt, wOld int64) {
@@ -65,6 +67,7 @@ func (l *improved) onAck(s *sender, p *sentPacket, sampled bool) {
 		s.base.add(s.now, s.latestRTT, int64(s.avgRTT-float64(s.base.value))/2)
 		l.interval.add(s.latestRTT, p.inFlight)
 	}
+	l.interval.limited = l.interval.limited || s.appLimited
 	switch l.st {
 	case StateSlowStart:
 		l.start(s, p)
@@ -111,7 +114,7 @@ func (l *improved) sense(s *sender) {
 		return
 	}
 	low := l.interval.lowest
-	l.pathRTT = low
+	l.pathRTT, l.wOld = low, l.interval.wOld
 	l.queueDelay = max(low-s.base.value, 0)
 	l.backlog = Backlog(float64(l.interval.wOld), float64(s.base.value), float64(low))
 }
@@ -119,7 +122,6 @@ func (l *improved) sense(s *sender) {
 // nextInterval starts collecting anew.
 func (l *improved) nextInterval(s *sender) {
 	l.interval = interval{began: s.now}
-	s.appLimited = false
 	s.publish()
 }
 

@@ -18,7 +18,7 @@ func (l *improved) considerDrain(s *sender) {
 	}
 	due := l.nextDrain > 0
 	l.nextDrain = s.now + period - (shared%period+period)%period
-	if !due || s.appLimited {
+	if !due || l.interval.limited {
 		return
 	}
 	l.drain = drain{window: s.window}

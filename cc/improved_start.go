@@ -11,7 +11,7 @@ import "math"
 // start grows the window for one acknowledged packet and looks for the exit.
 func (l *improved) start(s *sender, p *sentPacket) {
 	l.train.onAcked(s.now, p)
-	if !s.appLimited {
+	if !l.interval.limited {
 		limit := math.Inf(1)
 		if l.train.capacity > 0 {
 			limit = l.train.capacity*float64(s.base.value)/1e9 + 2*l.alphaAt(s, l.train.capacity)

@@ -14,7 +14,7 @@ func (l *improved) update(s *sender, p *sentPacket) {
 	l.sense(s)
 	// Not grown while the application or the peer's flow control is the limit
 	// (RFC 9002 section 7.8), and not judged by packets of another window.
-	if s.appLimited || p.sentAt < l.holdUntil {
+	if l.interval.limited || p.sentAt < l.holdUntil {
 		return
 	}
 	alpha := l.alpha(s)
@@ -34,9 +34,9 @@ type probe struct {
 }
 
 func (l *improved) considerProbe(s *sender) {
-	full := float64(l.interval.wOld) > 0.9*s.window
+	full := float64(l.wOld) > 0.9*s.window
 	settled := float64(s.now-l.holdUntil) > 2*s.avgRTT
-	if s.appLimited || s.now < l.calmUntil || l.backlog >= l.p.ProbeBacklog*l.alpha(s) || !settled || !full {
+	if l.interval.limited || s.now < l.calmUntil || l.backlog >= l.p.ProbeBacklog*l.alpha(s) || !settled || !full {
 		l.probe.rounds = 0
 		return
 	}
@@ -54,7 +54,7 @@ func (l *improved) probeGrowth(s *sender) float64 {
 
 // growAgain grows the window for one acknowledged packet and looks for the end.
 func (l *improved) growAgain(s *sender, p *sentPacket) {
-	if !s.appLimited {
+	if !l.interval.limited {
 		s.setWindow(s.window + (l.probeGrowth(s)-1)*float64(p.size))
 	}
 	if l.interval.samples < 4 || float64(s.now-l.interval.began) < s.avgRTT/4 {

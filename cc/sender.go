@@ -72,7 +72,7 @@ type sender struct {
 
 	offeredAt  int64 // when the transport was first told that it may send, and has not
 	offered    bool
-	appLimited bool // since the law last cleared it
+	appLimited bool // found at the last ACK
 
 	packetsSent, packetsLost atomic.Uint64
 
@@ -148,9 +148,7 @@ func (s *sender) OnPacketAcked(now, number, size, priorInFlight int64) {
 	}
 	// The transport could have sent for a while, and did not: it has nothing to
 	// send, or the peer's flow control holds it.
-	if s.offered && now-s.offeredAt > max(granularity, int64(s.avgRTT)/16) {
-		s.appLimited = true
-	}
+	s.appLimited = s.offered && now-s.offeredAt > max(granularity, int64(s.avgRTT)/16)
 	s.delivery.onAcked(now, p, int64(s.avgRTT))
 	s.loss.delivered += p.size
 	if number > s.roundEnd {

@@ -33,6 +33,7 @@ type static struct {
 	sum     int64 // RTT samples of this round
 	samples int64
 	wOld    int64
+	limited bool    // the application was the limit in this round
 	backlog float64 // bytes
 }
 
@@ -54,7 +55,8 @@ func (l *static) onAck(s *sender, p *sentPacket, sampled bool) {
 		// Not latched, as in ns-2: below theta the window grows again.
 		l.slow = s.latestRTT-s.base.value < int64(l.p.Theta)
 	}
-	if l.slow && !s.appLimited {
+	l.limited = l.limited || s.appLimited
+	if l.slow && !l.limited {
 		s.setWindow(s.window + float64(p.size))
 	}
 }
@@ -66,10 +68,10 @@ func (l *static) onRound(s *sender) {
 	rtt, base := float64(l.sum)/float64(l.samples), float64(s.base.value)
 	alpha := l.p.Alpha * float64(s.datagram)
 	l.backlog = Backlog(float64(l.wOld), base, rtt)
-	if !l.slow && !s.appLimited && rtt > 0 {
+	if !l.slow && !l.limited && !s.appLimited && rtt > 0 {
 		s.setWindow(NextWindow(s.window, float64(l.wOld), base, rtt, alpha, l.p.Gamma))
 	}
-	l.sum, l.samples, s.appLimited = 0, 0, false
+	l.sum, l.samples, l.limited = 0, 0, false
 }
 
 func (l *static) onCongestion(s *sender) {

@@ -41,8 +41,8 @@ type (
 // wrappedConn mirrors the first fields of quic-go's struct of that name; values
 // of it are made by quic-go only.
 type wrappedConn struct {
-	testHooks unsafe.Pointer
-	conn      *quic.Conn
+	_    unsafe.Pointer // testHooks
+	conn *quic.Conn
 }
 
 //go:linkname newConnection github.com/quic-go/quic-go.newConnection
