@@ -57,17 +57,28 @@ func (c *carrier) NewController(p quichook.Path) quichook.Controller {
 
 var errNotFitted = errors.New("quicnet: the connection was not fitted with a controller")
 
-// liveOf returns what we know of a connection whose handshake is complete.
-func liveOf(conn *quic.Conn, client bool) (*liveConn, error) {
+// traceOf returns the trace of a connection made with a Config's quic.Config.
+func traceOf(conn *quic.Conn) *trace {
 	switch t := conn.QlogTrace().(type) {
 	case *carrier:
-		if !t.live.isOpen() {
-			return nil, errNotFitted
-		}
-		return t.live, nil
+		return &t.trace
+	case *trace:
+		return t
+	}
+	panic("quicnet: a foreign connection")
+}
+
+// opened is called once for each connection whose handshake is complete. It
+// fails if the hook was to fit a controller and has not.
+func opened(conn *quic.Conn, client bool) (*liveConn, error) {
+	switch t := conn.QlogTrace().(type) {
 	case *trace:
 		t.live.onPath(conn, client, nil)
 		return t.live, nil
+	case *carrier:
+		if t.live.isOpen() {
+			return t.live, nil
+		}
 	}
 	return nil, errNotFitted
 }

@@ -49,6 +49,11 @@ type Config struct {
 	// MaxIncomingStreams bounds the streams (HTTP/3: requests) a peer may have
 	// open at once. 1 to 65536, default 256.
 	MaxIncomingStreams int64
+	// RetryAbove is the number of unfinished handshakes from which on a listener
+	// makes new clients prove their address first, at the cost of a round trip
+	// (Retry, RFC 9000 section 8.1.2). 0, which means always, to 65536, default
+	// 128.
+	RetryAbove int
 
 	// InitialPacketSize is the size of UDP payload to start with and never to go
 	// below, in bytes. 1200 to 1452; 0, the default, is 1280 with a fallback to
@@ -70,6 +75,7 @@ func DefaultConfig() Config {
 		InitialConnectionReceiveWindow: 2 << 20,
 		MaxConnectionReceiveWindow:     64 << 20,
 		MaxIncomingStreams:             256,
+		RetryAbove:                     128,
 	}
 }
 
@@ -78,6 +84,8 @@ const (
 	maxWindow = 1 << 30
 	// maxStreams also bounds what quic-go keeps for each connection.
 	maxStreams = 1 << 16
+	// maxHandshakes bounds what spoofed addresses can make a listener keep.
+	maxHandshakes = 1 << 16
 	// RFC 9000 section 14: nothing below 1200; quic-go's packet buffers end at 1452.
 	minPacketSize = 1200
 	maxPacketSize = 1452
@@ -115,6 +123,9 @@ func (c Config) Validate() error {
 	if c.MaxIncomingStreams < 1 || c.MaxIncomingStreams > maxStreams {
 		bad("MaxIncomingStreams", c.MaxIncomingStreams, "1 to %d", maxStreams)
 	}
+	if c.RetryAbove < 0 || c.RetryAbove > maxHandshakes {
+		bad("RetryAbove", c.RetryAbove, "0 to %d", maxHandshakes)
+	}
 	if s := c.InitialPacketSize; s != 0 && (s < minPacketSize || s > maxPacketSize) {
 		bad("InitialPacketSize", s, "0 or %d to %d bytes", minPacketSize, maxPacketSize)
 	}
@@ -139,6 +150,7 @@ func (c Config) prepare() (*quic.Config, error) {
 		InitialConnectionReceiveWindow: c.InitialConnectionReceiveWindow,
 		MaxConnectionReceiveWindow:     c.MaxConnectionReceiveWindow,
 		MaxIncomingStreams:             c.MaxIncomingStreams,
+		MaxIncomingUniStreams:          -1, // raw connections use none; HTTP/3 raises it
 		InitialPacketSize:              c.InitialPacketSize,
 		DisablePathMTUDiscovery:        c.DisablePathMTUDiscovery,
 		Allow0RTT:                      false,

@@ -18,7 +18,7 @@ type Conn struct {
 }
 
 func newConn(conn *quic.Conn, client bool) (*Conn, error) {
-	live, err := liveOf(conn, client)
+	live, err := opened(conn, client)
 	if err != nil {
 		_ = conn.CloseWithError(0, "")
 		return nil, err

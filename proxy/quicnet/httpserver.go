@@ -30,10 +30,10 @@ type HTTPServer struct {
 	// whatever else the client sends: PINGs, or the header of a request byte by
 	// byte. 0 means 60 s.
 	IdleTimeout time.Duration
-	// RetryAbove is the number of unfinished handshakes from which on new clients
-	// have to prove their address first, at the cost of one round trip (Retry, RFC
-	// 9000 section 8.1.2). 0 means 128; 1 means always but for the first.
-	RetryAbove int
+	// Admit, if not nil, is asked for each new connection. An error refuses it;
+	// otherwise release is called once when the connection has ended. Before the
+	// handshake is complete, remote may be made up by the client.
+	Admit func(remote net.Addr) (release func(), err error)
 	// Logger is told of panicking handlers. nil means slog.Default().
 	Logger *slog.Logger
 
@@ -43,7 +43,6 @@ type HTTPServer struct {
 
 const (
 	defaultHTTPIdleTimeout = 60 * time.Second
-	defaultRetryAbove      = 128
 	// drainLinger is how long a draining connection may stay after its last
 	// handler has returned, so that the client can get the end of the response,
 	// lost packets included, and close it.
@@ -57,6 +56,7 @@ var errDraining = errors.New("quicnet: the server is shutting down")
 // httpRun is the run-time state of an HTTPServer.
 type httpRun struct {
 	h3       *http3.Server
+	log      *slog.Logger
 	drain    context.Context // ends when Shutdown or Close begins
 	stop     context.CancelFunc
 	finished chan struct{} // closed when every connection is gone for good
@@ -73,17 +73,20 @@ type httpRun struct {
 
 func (s *HTTPServer) state() *httpRun {
 	s.once.Do(func() {
-		r := &httpRun{finished: make(chan struct{}), idles: make(map[*idleTimer]struct{})}
+		r := &httpRun{
+			log:      s.Logger,
+			finished: make(chan struct{}),
+			idles:    make(map[*idleTimer]struct{}),
+		}
 		r.drain, r.stop = context.WithCancel(context.Background())
 		r.finish = sync.OnceFunc(func() { close(r.finished) })
-		logger := s.Logger
-		if logger == nil {
-			logger = slog.Default()
+		if r.log == nil {
+			r.log = slog.Default()
 		}
 		r.h3 = &http3.Server{
 			Handler:        http.HandlerFunc(s.serveHTTP),
 			MaxHeaderBytes: s.MaxHeaderBytes,
-			Logger:         slog.New(warnings{logger.Handler()}),
+			Logger:         slog.New(warnings{r.log.Handler()}),
 			ConnContext:    r.connContext,
 		}
 		s.run = r
@@ -99,35 +102,25 @@ func (s *HTTPServer) Serve(pc net.PacketConn) error {
 	if r.drain.Err() != nil {
 		return http.ErrServerClosed
 	}
+	if s.TLS == nil || s.Handler == nil {
+		return errors.New("quicnet: HTTPServer needs TLS and a Handler")
+	}
 	qc, err := s.Config.prepare()
 	if err != nil {
 		return err
 	}
 	qc.MaxIncomingUniStreams = maxIncomingUniStreams
-	gate := &handshakeGate{retryAbove: int64(s.RetryAbove)}
-	if gate.retryAbove == 0 {
-		gate.retryAbove = defaultRetryAbove
-	}
-	tr := &quic.Transport{
-		Conn:                pc,
-		VerifySourceAddress: gate.mustRetry,
-		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
-			if r.drain.Err() != nil {
-				return nil, errDraining
-			}
-			return gate.enter(ctx), nil
-		},
-	}
-	if s.TLS == nil {
-		return errors.New("quicnet: HTTPServer.TLS is nil")
-	}
+	g := &gate{retryAbove: int64(s.Config.RetryAbove), admit: s.admit}
+	tr := &quic.Transport{Conn: pc}
+	g.guard(tr)
 	// The socket can carry other application protocols beside h3: add their names
 	// here and dispatch in accept.
 	ln, err := tr.Listen(http3.ConfigureTLSConfig(s.TLS), qc)
 	if err != nil {
+		_ = tr.Close()
 		return fmt.Errorf("quicnet: serving HTTP/3 on %v: %w", pc.LocalAddr(), err)
 	}
-	err = s.accept(r, gate, ln)
+	err = s.accept(r, g, ln)
 	if errors.Is(err, http.ErrServerClosed) {
 		<-r.finished // until then the connections need the socket
 	}
@@ -141,7 +134,17 @@ func (s *HTTPServer) Serve(pc net.PacketConn) error {
 // (RFC 9114 section 6.2).
 const maxIncomingUniStreams = 16
 
-func (s *HTTPServer) accept(r *httpRun, gate *handshakeGate, ln *quic.Listener) error {
+func (s *HTTPServer) admit(remote net.Addr) (release func(), err error) {
+	if s.state().drain.Err() != nil {
+		return nil, errDraining
+	}
+	if s.Admit == nil {
+		return func() {}, nil
+	}
+	return s.Admit(remote)
+}
+
+func (s *HTTPServer) accept(r *httpRun, g *gate, ln *quic.Listener) error {
 	for {
 		conn, err := ln.Accept(r.drain)
 		if r.drain.Err() != nil {
@@ -153,7 +156,7 @@ func (s *HTTPServer) accept(r *httpRun, gate *handshakeGate, ln *quic.Listener) 
 		if err != nil {
 			return fmt.Errorf("quicnet: accepting on %v: %w", ln.Addr(), err)
 		}
-		gate.leave(conn.Context())
+		g.entered(conn.Context())
 		s.start(r, conn)
 	}
 }
@@ -161,9 +164,9 @@ func (s *HTTPServer) accept(r *httpRun, gate *handshakeGate, ln *quic.Listener) 
 // start serves conn in a goroutine of its own, and returns when http3.Server
 // knows of it.
 func (s *HTTPServer) start(r *httpRun, conn *quic.Conn) {
-	live, err := liveOf(conn, false)
+	live, err := opened(conn, false)
 	if err != nil {
-		s.state().h3.Logger.Error("quicnet: refusing a connection", "remote", conn.RemoteAddr(), "err", err)
+		r.log.Error("quicnet: refusing a connection", "remote", conn.RemoteAddr(), "err", err)
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "")
 		return
 	}
@@ -201,10 +204,7 @@ func (s *HTTPServer) start(r *httpRun, conn *quic.Conn) {
 // connContext is called by http3.Server once for each connection, after counting
 // it.
 func (r *httpRun) connContext(ctx context.Context, conn *quic.Conn) context.Context {
-	live, err := liveOf(conn, false)
-	if err != nil {
-		return ctx // refused by start
-	}
+	live := traceOf(conn).live
 	close(live.http.counted)
 	return context.WithValue(ctx, liveKey{}, live)
 }

@@ -74,7 +74,7 @@ func (t *HTTPTransport) dial(ctx context.Context, hostPort string, tlsConf *tls.
 	if err != nil {
 		return nil, fmt.Errorf("quicnet: dialling %s at %v: %w", hostPort, addr, err)
 	}
-	if _, err := liveOf(conn, true); err != nil {
+	if _, err := opened(conn, true); err != nil {
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "")
 		return nil, err
 	}

@@ -11,8 +11,9 @@ import (
 
 // Listener accepts raw QUIC connections.
 type Listener struct {
-	tr *quic.Transport
-	ln *quic.Listener
+	tr   *quic.Transport
+	ln   *quic.Listener
+	gate *gate
 }
 
 // Listen accepts connections on pc, which the caller closes after Close.
@@ -22,12 +23,15 @@ func Listen(pc net.PacketConn, tlsConf *tls.Config, cfg Config) (*Listener, erro
 	if err != nil {
 		return nil, err
 	}
+	g := &gate{retryAbove: int64(cfg.RetryAbove)}
 	tr := &quic.Transport{Conn: pc}
+	g.guard(tr)
 	ln, err := tr.Listen(tlsConf, qc)
 	if err != nil {
+		_ = tr.Close()
 		return nil, fmt.Errorf("quicnet: listening on %v: %w", pc.LocalAddr(), err)
 	}
-	return &Listener{tr, ln}, nil
+	return &Listener{tr, ln, g}, nil
 }
 
 // Accept waits for the next connection whose handshake is complete.
@@ -36,6 +40,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("quicnet: accepting on %v: %w", l.Addr(), err)
 	}
+	l.gate.entered(c.Context())
 	return newConn(c, false)
 }
 
