@@ -60,6 +60,9 @@ func (r *Result) Figure(name string) Figure {
 	if f, ok := r.Extra[name]; ok {
 		return f
 	}
+	if strings.HasPrefix(name, "in_") && strings.HasSuffix(name, "_pct") {
+		return 0 // a state that was never entered
+	}
 	return None()
 }
 

@@ -15,8 +15,9 @@ import (
 //	server 1 ──┼──────────────────────────────────────────────────┼── client 1
 //	           └◄─────── return link i: RTT(i) - RTT/2 ───────────┘
 type Scenario struct {
-	Name string
-	Path PathConfig
+	Name  string
+	About string // one line: link and what happens
+	Path  PathConfig
 
 	Flows  []Flow  // nil: one flow of the law under test
 	Events []Event // by ascending At
