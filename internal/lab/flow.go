@@ -20,6 +20,7 @@ import (
 // client that asks.
 type flow struct {
 	Flow
+	tie    time.Duration // added to Start, so that flows that start together do so in one order
 	t0     time.Time
 	cfg    quicnet.Config
 	server *Endpoint
@@ -48,7 +49,7 @@ func flowAddrs(i int) (server, client netip.AddrPort) {
 func (f *flow) run(ctx context.Context, serverTLS, clientTLS *tls.Config) {
 	defer f.server.Close()
 	defer f.client.Close()
-	if !sleep(ctx, f.Start) {
+	if !sleep(ctx, f.Start+f.tie) {
 		return
 	}
 	ctx, cancel := context.WithDeadline(ctx, f.t0.Add(f.Stop))

@@ -120,13 +120,14 @@ func (s *Scenario) build(n *Network, o Options) (*Path, []*flow, error) {
 	path := &Path{Bottleneck: bottleneck}
 	var flows []*flow
 	t0 := time.Now()
+	clock := newClock(t0, o.Seed)
 	for i, spec := range s.flows() {
 		back, err := n.NewLink(LinkConfig{Delay: spec.RTT - p.RTT/2, Grain: p.AckGrain})
 		if err != nil {
 			return nil, nil, err
 		}
 		path.Returns = append(path.Returns, back)
-		f := &flow{Flow: spec, t0: t0, cfg: o.quicConfig(i, spec)}
+		f := &flow{Flow: spec, tie: time.Duration(i) * time.Microsecond, t0: t0, cfg: o.quicConfig(i, spec, clock)}
 		serverAddr, clientAddr := flowAddrs(i)
 		if f.server, err = n.Listen(serverAddr, bottleneck); err != nil {
 			return nil, nil, err
@@ -141,18 +142,25 @@ func (s *Scenario) build(n *Network, o Options) (*Path, []*flow, error) {
 
 // quicConfig is the product's default, with packets of one size: end points
 // that are no UDP sockets get no path MTU discovery.
-func (o Options) quicConfig(i int, f Flow) quicnet.Config {
+func (o Options) quicConfig(i int, f Flow, clock *clock) quicnet.Config {
 	c := quicnet.DefaultConfig()
 	c.InitialPacketSize, c.DisablePathMTUDiscovery = o.PacketSize, true
-	switch {
-	case f.Law != "":
+	c.Law = o.Law
+	if f.Law != "" {
 		c.Law = f.Law
-	case o.New != nil:
-		c.NewController = func(_ bool, maxDatagramSize int64, rtt cc.RTTSource) cc.Controller {
+	}
+	make := func(maxDatagramSize int64, rtt cc.RTTSource) cc.Controller {
+		return cc.New(c.Law, maxDatagramSize, rtt)
+	}
+	if o.New != nil && f.Law == "" {
+		make = func(maxDatagramSize int64, rtt cc.RTTSource) cc.Controller {
 			return o.New(i, maxDatagramSize, rtt)
 		}
-	default:
-		c.Law = o.Law
+	} else if c.Law == cc.LawReno {
+		return c
+	}
+	c.NewController = func(_ bool, maxDatagramSize int64, rtt cc.RTTSource) cc.Controller {
+		return clock.fit(make(maxDatagramSize, rtt))
 	}
 	return c
 }

@@ -40,8 +40,11 @@ func Scenarios() []Scenario {
 			Name: "wan", About: "100 Mb/s, 80 ms, buffer 1 BDP",
 			Path: path(100, 80*ms, 80*ms), Duration: minute,
 			Bars: []Bar{
-				{"utilization", AtLeast, 0.97}, {"mean_queue_ms", AtMost, 5}, {"drops", AtMost, 0},
-				{"time_to_90_s", AtMost, 1}, {"peak_startup_queue_ms", AtMost, 10},
+				{"utilization", AtLeast, 0.97},
+				{"mean_queue_ms", AtMost, 5},
+				{"drops", AtMost, 0},
+				{"time_to_90_s", AtMost, 1},
+				{"peak_startup_queue_ms", AtMost, 10},
 			},
 		},
 		{
@@ -53,8 +56,12 @@ func Scenarios() []Scenario {
 			Name: "article", About: "960 Mb/s, 100 ms, 3 flows together, ample buffer",
 			Path: path(960, 100*ms, 200*ms), Flows: flows(3, 0), Duration: 10 * time.Second,
 			Bars: []Bar{
-				{"convergence_s", AtMost, 2}, {"jain", AtLeast, 0.99}, {"peak_startup_queue_ms", AtMost, 30},
-				{"utilization", AtLeast, 0.97}, {"queue_vs_equilibrium", AtLeast, 0.8}, {"queue_vs_equilibrium", AtMost, 1.2},
+				{"convergence_s", AtMost, 2},
+				{"jain", AtLeast, 0.99},
+				{"peak_startup_queue_ms", AtMost, 30},
+				{"utilization", AtLeast, 0.97},
+				{"queue_vs_equilibrium", AtLeast, 0.8},
+				{"queue_vs_equilibrium", AtMost, 1.2},
 			},
 		},
 		{

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package udplink
+
+import (
+	"net"
+	"time"
+)
+
+const oobBytes = 0
+
+func prepareSocket(conn *net.UDPConn) {
+	_ = conn.SetReadBuffer(socketBuffer)
+	_ = conn.SetWriteBuffer(socketBuffer)
+}
+
+type oob struct {
+	arrived int64
+	dropped uint32
+	known   bool
+}
+
+func parseOOB([]byte) oob { return oob{} }
+
+func makeSleepsPrecise() {}
+
+func sleep(d time.Duration) { time.Sleep(d) }
