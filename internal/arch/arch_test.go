@@ -61,6 +61,7 @@ var testAllowance = []string{
 	"internal/dicomweb",
 	"internal/ctstudy",
 	"internal/lab",
+	"cc/ccsim",
 	prometheus,
 }
 
