@@ -49,6 +49,7 @@ type Server struct {
 	running  atomic.Int64 // requests in flight
 	ready    chan struct{}
 	addrs    Addrs // written before ready is closed
+	socks    sockets
 }
 
 // Addrs are the addresses a Server listens on; nil where it does not.
@@ -134,6 +135,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	}
 	defer socks.close()
+	s.socks = socks
 	var adminListener net.Listener
 	if s.cfg.AdminAddr != "" {
 		adminListener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.AdminAddr)
