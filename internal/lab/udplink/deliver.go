@@ -1,8 +1,6 @@
 package udplink
 
 import (
-	"errors"
-	"net"
 	"runtime"
 	"time"
 
@@ -22,7 +20,7 @@ const (
 // more.
 func (l *Link) deliver() {
 	runtime.LockOSThread() // ends with the goroutine, and the thread with it
-	makeSleepsPrecise()
+	preferThread()
 	front := ipv4.NewPacketConn(l.front)
 	up := deliverer{
 		packets: make([]packet, batch), messages: newMessages(),
@@ -121,9 +119,11 @@ func (w *deliverer) send(d *direction, packets []packet) {
 			to++
 		}
 		n, err := w.write(w.messages[from:to], s)
-		if n <= 0 || err != nil && !errors.Is(err, net.ErrClosed) {
+		if err != nil || n == 0 {
+			// The first one is passed over; with a connected socket the error may
+			// be an ICMP answer to an earlier one.
 			failed++
-			n = 1 // passed over: its failure may be an ICMP error to an earlier one
+			n = 1
 		} else {
 			for _, p := range packets[from : from+n] {
 				bytes += int64(len(p.payload) + headerBytes)

@@ -72,7 +72,7 @@ func (d *direction) admit(arrival int64, size int) (due int64, ok bool) {
 			d.n.tailDrops++
 			return 0, false
 		}
-		d.free = start + int64(float64(wire)*8e9/d.cfg.Rate)
+		d.free = start + int64(float64(wire)*8e9/d.cfg.Rate+0.5)
 	} else {
 		d.free = arrival
 	}

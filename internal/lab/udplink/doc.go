@@ -15,9 +15,9 @@
 // measures that (Interval.Late), so that a disturbed run can be told from a
 // good one. Sizes are of IPv4 packets: UDP payload and 28 bytes of headers.
 //
-// While packets are under way the delivering goroutine sleeps in the kernel with
-// a processor of the Go scheduler in its hands; a program that needs all its
-// processors beside a Link should raise GOMAXPROCS by one.
+// The delivering thread needs a processor of the Go scheduler when it wakes. A
+// program that keeps all of them busy should raise GOMAXPROCS by a few, so that
+// there is one to spare.
 //
 // It never reorders, corrupts or fragments packets, and it is no firewall: it
 // trusts whoever can reach its loopback port.
