@@ -13,6 +13,7 @@ type baseRTT struct {
 	cur     int
 	curAt   int64 // when the current bucket began
 	started bool
+	frozen  bool // samples do not expire: no RTT is free of queueing for now
 }
 
 const baseBuckets = 10
@@ -48,7 +49,7 @@ func (b *baseRTT) set(now, rtt int64) {
 // turn drops the buckets that have left the window. A bucket without samples
 // keeps nothing; with no sample in the whole window the value stays.
 func (b *baseRTT) turn(now int64) {
-	if b.span <= 0 || now-b.curAt < b.span {
+	if b.span <= 0 || b.frozen || now-b.curAt < b.span {
 		return
 	}
 	steps := (now - b.curAt) / b.span

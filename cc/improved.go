@@ -32,6 +32,8 @@ type improved struct {
 	atCap     int // rounds at the trains' capacity without a backlog
 	probe     probe
 	drain     drain
+	compete   compete
+	shift     shift
 	nextDrain int64 // when the next drain is due
 }
 
@@ -77,6 +79,8 @@ func (l *improved) onAck(s *sender, p *sentPacket, sampled bool) {
 		l.growAgain(s, p)
 	case StateDrain:
 		l.drained(s)
+	case StateCompetitive:
+		l.competing(s, p)
 	}
 }
 

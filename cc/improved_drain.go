@@ -37,7 +37,12 @@ func (l *improved) drained(s *sender) {
 	if s.now < l.drain.until {
 		return
 	}
+	l.sense(s)
 	s.setWindow(l.drain.window)
+	if l.othersHoldQueue(s) {
+		l.startCompeting(s)
+		return
+	}
 	l.enter(s, StateSteady)
 	// Packets sent while draining would make the queue look empty.
 	l.holdUntil = s.now + int64(s.avgRTT)/2

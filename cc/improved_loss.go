@@ -6,6 +6,9 @@ package cc
 func (l *improved) onCongestion(s *sender) {
 	burst := s.loss.share(s.datagram)
 	switch {
+	case l.st == StateCompetitive:
+		s.cut()
+		s.setWindow(competeBackoff * s.window)
 	case l.st == StateSlowStart || l.st == StateProbe:
 		// Growth has overflowed a buffer before it showed a backlog.
 		if burst > 0.02 && s.loss.lost > 3*s.datagram {
@@ -73,5 +76,7 @@ func (l *improved) bdp(s *sender) float64 {
 func (l *improved) onPersistentCongestion(s *sender) {
 	l.train = trainMeter{capacity: l.capacity(s)}
 	l.atCap = 0
+	l.compete, l.shift = compete{}, shift{}
+	s.base.frozen = false
 	l.enter(s, StateSlowStart)
 }

@@ -10,10 +10,15 @@ const (
 	StateSteady    State = "steady"     // following the window law
 	StateProbe     State = "probe"      // growing again after capacity seems to have risen
 	StateDrain     State = "drain"      // emptying the queue for a moment to see the base RTT
+	// StateCompetitive: sharing a queue that others keep full, as a loss-based
+	// sender does.
+	StateCompetitive State = "competitive"
 )
 
 // States lists every State.
-func States() []State { return []State{StateSlowStart, StateSteady, StateProbe, StateDrain} }
+func States() []State {
+	return []State{StateSlowStart, StateSteady, StateProbe, StateDrain, StateCompetitive}
+}
 
 // Snapshot is a copy of a controller's state, for metrics, logs and tests.
 type Snapshot struct {

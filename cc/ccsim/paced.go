@@ -17,8 +17,13 @@ type paced struct {
 	outstanding  int   // packets
 	largestAcked int64
 	lastSentAt   int64
-	// Off once a packet declared lost has arrived after all; time decides then.
+
+	// Once a packet declared lost has arrived after all, the packet threshold no
+	// longer counts, and the time threshold grows if it was to blame.
 	packetThreshold bool
+	eighths         int64 // of an RTT, above one RTT
+	relaxFrom       int64 // only packets from this number on may make it grow
+
 
 	lossAt   int64 // when the oldest suspect will be declared lost, or never
 	probes   int   // packets to send whatever the window says
@@ -30,7 +35,9 @@ type paced struct {
 	pace, alarm, app timer
 	stopped          bool
 	spins            int
-	acked            []sentPacket // scratch
+
+	acked    []sentPacket // of one ACK
+	spurious []int64
 }
 
 type sentPacket struct {
@@ -49,7 +56,7 @@ const (
 func newPaced(f *flow, makeController func(int64, cc.RTTSource) cc.Controller, size int64) *paced {
 	p := &paced{
 		flow: f, size: size, sent: make([]sentPacket, 64),
-		largestAcked: -1, lossAt: never, packetThreshold: true,
+		largestAcked: -1, lossAt: never, packetThreshold: true, eighths: 1,
 	}
 	p.c = makeController(size, &p.rtt)
 	p.pace = newTimer(p.send)
@@ -185,17 +192,14 @@ func (p *paced) onAck(now int64, numbers []int64, delay int64) {
 		p.rtt.update(now-p.acked[n-1].sentAt, min(delay, maxAckDelay))
 		p.c.OnAckBegin()
 	}
+	p.spurious = p.spurious[:0]
+	relaxed := p.findSpurious(now-min(delay, maxAckDelay), numbers)
 	p.largestAcked = max(p.largestAcked, largest)
-	if len(p.acked) > 0 {
+	if len(p.acked) > 0 || relaxed {
 		p.detectLost(now)
 	}
-	for _, n := range numbers {
-		if r := p.known(n); r != nil && r.state == lost {
-			r.state = settled
-			p.packetThreshold = false
-			p.flow.spurious++
-			p.c.OnSpuriousLoss(n)
-		}
+	for _, n := range p.spurious {
+		p.c.OnSpuriousLoss(n)
 	}
 	if len(p.acked) == 0 {
 		return
@@ -209,6 +213,34 @@ func (p *paced) onAck(now int64, numbers []int64, delay int64) {
 	p.skipSettled()
 	p.ptoCount, p.probes = 0, 0
 	p.send(now)
+}
+
+// findSpurious finds the packets of an ACK that were declared lost, and says
+// whether that relaxed the time threshold. ackedAt is when the receiver had them.
+func (p *paced) findSpurious(ackedAt int64, numbers []int64) bool {
+	longest := int64(0)
+	for _, n := range numbers {
+		r := p.known(n)
+		if r == nil || r.state != lost {
+			continue
+		}
+		r.state = settled
+		p.spurious = append(p.spurious, n)
+		if n >= p.relaxFrom {
+			longest = max(longest, ackedAt-r.sentAt)
+		}
+	}
+	if len(p.spurious) == 0 {
+		return false
+	}
+	p.flow.spurious += int64(len(p.spurious))
+	p.packetThreshold = false
+	if longest <= p.lossDelay() || p.eighths >= 8 {
+		return false
+	}
+	p.eighths *= 2
+	p.relaxFrom = p.next
+	return true
 }
 
 func (p *paced) detectLost(now int64) {
@@ -234,7 +266,7 @@ func (p *paced) detectLost(now int64) {
 
 // lossDelay is the time threshold of RFC 9002 section 6.1.2.
 func (p *paced) lossDelay() int64 {
-	return max(max(p.rtt.latest, p.rtt.smoothed)*9/8, granularity)
+	return max(max(p.rtt.latest, p.rtt.smoothed)*(8+p.eighths)/8, granularity)
 }
 
 func (p *paced) setAlarm() {
