@@ -59,8 +59,8 @@ type httpRun struct {
 	log      *slog.Logger
 	drain    context.Context // ends when Shutdown or Close begins
 	stop     context.CancelFunc
-	finished chan struct{} // closed when every connection is gone for good
-	finish   func()
+	finished context.Context // ends when Shutdown or Close has closed every connection
+	finish   context.CancelFunc
 	conns    sync.WaitGroup // connections being served
 
 	// starting is held for reading from the decision to serve a connection until
@@ -73,13 +73,9 @@ type httpRun struct {
 
 func (s *HTTPServer) state() *httpRun {
 	s.once.Do(func() {
-		r := &httpRun{
-			log:      s.Logger,
-			finished: make(chan struct{}),
-			idles:    make(map[*idleTimer]struct{}),
-		}
+		r := &httpRun{log: s.Logger, idles: make(map[*idleTimer]struct{})}
 		r.drain, r.stop = context.WithCancel(context.Background())
-		r.finish = sync.OnceFunc(func() { close(r.finished) })
+		r.finished, r.finish = context.WithCancel(context.Background())
 		if r.log == nil {
 			r.log = slog.Default()
 		}
@@ -121,10 +117,14 @@ func (s *HTTPServer) Serve(pc net.PacketConn) error {
 		return fmt.Errorf("quicnet: serving HTTP/3 on %v: %w", pc.LocalAddr(), err)
 	}
 	err = s.accept(r, g, ln)
-	if errors.Is(err, http.ErrServerClosed) {
-		<-r.finished // until then the connections need the socket
-	}
 	_ = ln.Close()
+	for { // connections nobody has accepted yet
+		conn, err := ln.Accept(context.Background())
+		if err != nil {
+			break
+		}
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	}
 	_ = tr.Close()
 	r.conns.Wait()
 	return err
@@ -144,16 +144,15 @@ func (s *HTTPServer) admit(remote net.Addr) (release func(), err error) {
 	return s.Admit(remote)
 }
 
+// accept starts connections until Shutdown or Close has finished: while they
+// wait, it turns away those whose handshake had begun before.
 func (s *HTTPServer) accept(r *httpRun, g *gate, ln *quic.Listener) error {
 	for {
-		conn, err := ln.Accept(r.drain)
-		if r.drain.Err() != nil {
-			if err == nil {
-				_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
-			}
-			return http.ErrServerClosed
-		}
+		conn, err := ln.Accept(r.finished)
 		if err != nil {
+			if r.finished.Err() != nil {
+				return http.ErrServerClosed
+			}
 			return fmt.Errorf("quicnet: accepting on %v: %w", ln.Addr(), err)
 		}
 		g.entered(conn.Context())
@@ -188,8 +187,10 @@ func (s *HTTPServer) start(r *httpRun, conn *quic.Conn) {
 	served := make(chan struct{})
 	r.conns.Go(func() {
 		defer close(served)
-		// The reason a connection ended by is the client's business.
+		// Why a connection ended is the client's business. http3 leaves one open that
+		// has no room for its control stream.
 		_ = r.h3.ServeQUICConn(conn)
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeGeneralProtocolError), "")
 		r.mu.Lock()
 		delete(r.idles, idle)
 		r.mu.Unlock()

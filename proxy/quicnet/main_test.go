@@ -16,17 +16,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const alpn = "quicnet-test"
 
 // deadline bounds every wait of these tests.
-const deadline = 20 * time.Second
+const deadline = 60 * time.Second
 
-// testTLS returns configurations of a server and of a client that trusts it.
-func testTLS(t testing.TB) (server, client *tls.Config) {
+// testTLSPair configures a server and a client that trusts it.
+type testTLSPair struct{ server, client *tls.Config }
+
+func newTestTLS(t testing.TB) testTLSPair {
 	t.Helper()
 	cert, err := selfsign.New(time.Now(), time.Hour, "pacs.test", "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{alpn}},
-		&tls.Config{RootCAs: selfsign.Pool(cert), ServerName: "pacs.test", NextProtos: []string{alpn}}
+	return testTLSPair{
+		server: &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{alpn}},
+		client: &tls.Config{RootCAs: selfsign.Pool(cert), ServerName: "pacs.test", NextProtos: []string{alpn}},
+	}
 }
 
 func testSocket(t testing.TB) *net.UDPConn {
