@@ -41,10 +41,10 @@ packages_of() {
   esac
 }
 
-units_of() {
+services_of() {
   case $1 in
-    orthanc) echo orthanc.service ;;
-    promtool) echo prometheus.service ;;
+    orthanc) echo orthanc ;;
+    promtool) echo prometheus ;;
   esac
 }
 
@@ -61,10 +61,10 @@ keep_services_down() {
 }
 
 install_packages() {
-  local parts=("$@") packages=() units=() part
+  local parts=("$@") packages=() services=() part more
   for part in "${parts[@]}"; do
     read -ra more <<<"$(packages_of "$part")" && packages+=("${more[@]}")
-    read -ra more <<<"$(units_of "$part")" && units+=("${more[@]}")
+    read -ra more <<<"$(services_of "$part")" && services+=("${more[@]}")
   done
   local update='apt-get update'
   local install="apt-get install -y --no-install-recommends ${packages[*]}"
@@ -80,9 +80,10 @@ install_packages() {
   apt-get update -q >&2
   # shellcheck disable=SC2086 # a list of words
   $install -q </dev/null >&2
-  if [ "${#units[@]}" -gt 0 ] && have systemctl; then
-    systemctl disable -q "${units[@]}" >&2 || say "could not disable ${units[*]}: see systemctl status"
-  fi
+  local service
+  for service in "${services[@]}"; do
+    update-rc.d "$service" disable >&2 || say "could not disable the service $service"
+  done
   for part in "${parts[@]}"; do
     "has_$part" || die "$part is still missing after installing $(packages_of "$part")"
   done
