@@ -24,7 +24,6 @@ type paced struct {
 	eighths         int64 // of an RTT, above one RTT
 	relaxFrom       int64 // only packets from this number on may make it grow
 
-
 	lossAt   int64 // when the oldest suspect will be declared lost, or never
 	probes   int   // packets to send whatever the window says
 	ptoCount uint
