@@ -190,9 +190,10 @@ func pauses(t *testing.T, f *fastpacs, s study) {
 	errs := make(map[string]error)
 	var mu sync.Mutex
 	for _, protocol := range []string{"h2", "h3"} {
-		c := f.client(t, protocol)
+		hc := f.client(t, protocol)
+		c := service(t, f.url(""), hc)
 		both.Go(func() {
-			err := pausing(ctx, f, c, service(t, f.url(""), c), s)
+			err := pausing(ctx, f, hc, c, s)
 			mu.Lock()
 			defer mu.Unlock()
 			errs[protocol] = err
