@@ -4,7 +4,11 @@ import "time"
 
 // baseRTT estimates the round trip without queueing as the lowest RTT of a
 // sliding window, so that a longer path is believed in the end (trap 3 of
-// doc.go), while a drain or an idle moment within the window keeps it true.
+// doc.go), while a drain or an idle moment within the window keeps it true. A
+// higher value is believed at the window's end only if the RTT's floor stood
+// still throughout, as a path's does: a queue of others that moves up and down
+// must not become the base. In the end, after baseForgets windows, it is believed
+// anyway.
 type baseRTT struct {
 	value int64 // ns; 0 before the first sample
 	span  int64 // ns per bucket; 0: samples never expire
@@ -12,11 +16,15 @@ type baseRTT struct {
 	buckets [baseBuckets]int64 // lowest RTT of each, 0 if none
 	cur     int
 	curAt   int64 // when the current bucket began
+	seenAt  int64 // when the value was last set or seen
 	started bool
 	frozen  bool // samples do not expire: no RTT is free of queueing for now
 }
 
-const baseBuckets = 10
+const (
+	baseBuckets = 10
+	baseForgets = 8 // windows
+)
 
 func newBaseRTT(window time.Duration) baseRTT { return baseRTT{span: int64(window) / baseBuckets} }
 
@@ -31,11 +39,14 @@ func (b *baseRTT) add(now, rtt, near int64) {
 	if b.value > 0 && rtt > b.value && rtt <= b.value+near {
 		rtt = b.value
 	}
+	if rtt <= b.value {
+		b.seenAt = now
+	}
 	if c := &b.buckets[b.cur]; *c == 0 || rtt < *c {
 		*c = rtt
 	}
 	if b.value == 0 || rtt < b.value {
-		b.value = rtt
+		b.value, b.seenAt = rtt, now
 	}
 }
 
@@ -43,7 +54,7 @@ func (b *baseRTT) add(now, rtt, near int64) {
 func (b *baseRTT) set(now, rtt int64) {
 	b.buckets = [baseBuckets]int64{}
 	b.buckets[b.cur] = rtt
-	b.value, b.curAt, b.started = rtt, now, true
+	b.value, b.seenAt, b.curAt, b.started = rtt, now, now, true
 }
 
 // turn drops the buckets that have left the window. A bucket without samples
@@ -58,13 +69,18 @@ func (b *baseRTT) turn(now int64) {
 		b.cur = (b.cur + 1) % baseBuckets
 		b.buckets[b.cur] = 0
 	}
-	lowest := int64(0)
+	var lowest, highest int64
 	for _, v := range b.buckets {
 		if v > 0 && (lowest == 0 || v < lowest) {
 			lowest = v
 		}
+		highest = max(highest, v)
 	}
-	if lowest > 0 {
-		b.value = lowest
+	if lowest == 0 {
+		return
+	}
+	still := highest-lowest <= max(lowest/32, granularity)
+	if lowest <= b.value || still || now-b.seenAt >= baseForgets*baseBuckets*b.span {
+		b.value, b.seenAt = lowest, now
 	}
 }

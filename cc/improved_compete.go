@@ -13,6 +13,7 @@ type compete struct {
 	capacity float64 // bytes/s, of the path when competition began
 	since    int64   // alone or without a queue since then; 0: neither
 	left     int64   // when competition last ended
+	ramp     bool    // still growing from a starved window
 }
 
 const (
@@ -26,6 +27,11 @@ const (
 	// else is there.
 	aloneShare = 0.93
 	aloneTime  = int64(1500 * time.Millisecond)
+	// rampShare of the capacity is the most a starved sender takes back at once, by
+	// rampGrowth per round trip, and only until the first loss: AIMD alone would
+	// need half a minute to its share.
+	rampShare  = 0.4
+	rampGrowth = 1.25
 	// competeMemory is how long the last competition makes the next one likelier.
 	competeMemory = int64(30 * time.Second)
 )
@@ -47,11 +53,11 @@ func (l *improved) othersHoldQueue(s *sender) bool {
 func (l *improved) foreignQueue(s *sender) int64 {
 	c := l.capacity(s)
 	alone := int64(l.alphaAt(s, c) / c * 1e9)
-	return max(4*alone, s.base.value/8, 3*granularity)
+	return max(2*alone, s.base.value/8, 3*granularity)
 }
 
 func (l *improved) startCompeting(s *sender) {
-	l.compete = compete{capacity: l.capacity(s)}
+	l.compete = compete{capacity: l.capacity(s), ramp: true}
 	s.base.frozen = true
 	l.enter(s, StateCompetitive)
 }
@@ -59,7 +65,14 @@ func (l *improved) startCompeting(s *sender) {
 // competing adds one packet per round trip, as Reno does, and looks whether there
 // is still a reason to.
 func (l *improved) competing(s *sender, p *sentPacket) {
-	if !l.interval.limited {
+	if l.compete.ramp && s.window*1e9 > rampShare*l.compete.capacity*s.avgRTT {
+		l.compete.ramp = false
+	}
+	switch {
+	case l.interval.limited:
+	case l.compete.ramp:
+		s.setWindow(s.window + (rampGrowth-1)*float64(p.size))
+	default:
 		s.setWindow(s.window + float64(s.datagram)*float64(p.size)/s.window)
 	}
 	if l.interval.samples < 2 || float64(s.now-l.interval.began) < s.avgRTT/2 {

@@ -8,6 +8,7 @@ func (l *improved) onCongestion(s *sender) {
 	switch {
 	case l.st == StateCompetitive:
 		s.cut()
+		l.compete.ramp = false
 		s.setWindow(competeBackoff * s.window)
 	case l.st == StateSlowStart || l.st == StateProbe:
 		// Growth has overflowed a buffer before it showed a backlog.
