@@ -17,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"fastpacs/cc"
 	"fastpacs/proxy"
+	"fastpacs/proxy/quicnet"
 )
 
 // serve runs the proxy until a signal ends it.
@@ -48,6 +50,10 @@ func serve(args, environ []string, stdout, stderr io.Writer) int {
 	}
 
 	log := c.LogFormat.logger(stderr, c.LogLevel)
+	if err := c.senderError(quicnet.CheckHook()); err != nil {
+		log.Error("cannot start", "error", err)
+		return exitUsage
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -61,6 +67,15 @@ func serve(args, environ []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return runServer(server, log)
+}
+
+// senderError says why the congestion controller that c asks for cannot run,
+// given what quicnet.CheckHook says of the quic-go that is linked in.
+func (c config) senderError(hook error) error {
+	if hook == nil || !c.HTTP3 || c.CC == cc.LawReno {
+		return nil
+	}
+	return fmt.Errorf("FASTPACS_CC=%s cannot run: %w: FASTPACS_CC=reno asks for quic-go's own controller", c.CC, hook)
 }
 
 // runServer runs server until SIGINT or SIGTERM, then lets it drain; a second

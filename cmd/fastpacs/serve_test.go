@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"fastpacs/cc"
 	"fastpacs/internal/selfsign"
 	"fastpacs/proxy/quicnet"
 )
@@ -354,6 +355,30 @@ func TestSIGHUPReloadsTheCertificate(t *testing.T) {
 	c.signal(syscall.SIGTERM)
 	if status := c.status(); status != exitOK {
 		t.Errorf("status %d, want %d", status, exitOK)
+	}
+}
+
+func TestUnknownQUICGoNeedsReno(t *testing.T) {
+	hook := errors.New("unknown layout of quic-go")
+	for _, c := range []struct {
+		law     string
+		http3   bool
+		hook    error
+		refused bool
+	}{
+		{"improved", true, hook, true},
+		{"static", true, hook, true},
+		{"reno", true, hook, false},
+		{"improved", false, hook, false},
+		{"improved", true, nil, false},
+	} {
+		err := config{CC: cc.Law(c.law), HTTP3: c.http3}.senderError(c.hook)
+		if (err != nil) != c.refused {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if c.refused && (!errors.Is(err, hook) || !strings.Contains(err.Error(), "FASTPACS_CC=reno")) {
+			t.Errorf("%+v: the error does not tell the way out: %v", c, err)
+		}
 	}
 }
 
