@@ -25,11 +25,16 @@
 // first packet is sent.
 //
 // Everything this package relies on is compared with the linked quic-go in
-// init: the version (where the build information names it), the name, type and
-// place of each struct field, and the parameters of the server's constructor.
-// If anything differs, nothing is wrapped and Err says what was found. The type
-// of the client's constructor cannot be reached by reflection; it is held by
-// the pinned version and by a test that reads the source.
+// init: the version (where the build information or the path of the source
+// names it), the origin of both constructors, the name, type and place of each
+// struct field, and the parameters of the server's constructor. If anything
+// differs, nothing is wrapped and Err says what was found. The type of the
+// client's constructor cannot be reached by reflection; it is held by the pinned
+// version and by a test of package quicnet that reads the source.
+//
+// This is a module of its own; from the main module its tests are run by
+//
+//	go test github.com/quic-go/quic-go/quichook
 //
 // What it never does: choose a control law, keep state of its own, read a
 // clock, allocate per packet, record qlog events, or touch a connection whose

@@ -27,16 +27,24 @@ var (
 func Err() error { return errHook }
 
 func init() {
-	// A program without build information was not built by the go command; then
-	// only the shape can be checked.
-	info, _ := debug.ReadBuildInfo()
-	if errHook = checkVersion(info); errHook != nil {
-		return
+	if errHook = checkLinked(); errHook == nil {
+		wrapConstructors()
 	}
-	if places, errHook = linkedShape().check(); errHook != nil {
-		return
+}
+
+func checkLinked() (err error) {
+	info, _ := debug.ReadBuildInfo() // nil if not built by the go command
+	if err = checkVersion(info); err != nil {
+		return err
 	}
-	wrapConstructors()
+	if err = checkOrigin("newConnection", newConnection); err != nil {
+		return err
+	}
+	if err = checkOrigin("newClientConnection", newClientConnection); err != nil {
+		return err
+	}
+	places, err = linkedShape().check()
+	return err
 }
 
 func wrapConstructors() {

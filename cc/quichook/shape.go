@@ -3,7 +3,9 @@ package quichook
 import (
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"unsafe"
@@ -65,6 +67,29 @@ func checkVersion(info *debug.BuildInfo) error {
 		if m.Replace != nil {
 			return fmt.Errorf("quichook: made for %s %s, linked with its replacement %s %s", quicGo, pinned, m.Replace.Path, m.Replace.Version)
 		}
+	}
+	return nil
+}
+
+// checkOrigin refuses a constructor that does not stand in quic-go's own source
+// file of the pinned version: the file's path holds the version when it comes
+// from a module cache, in test binaries too.
+func checkOrigin(variable string, constructor any) error {
+	f := runtime.FuncForPC(reflect.ValueOf(constructor).Pointer())
+	if f == nil {
+		return fmt.Errorf("quichook: quic-go's %s is not set", variable)
+	}
+	file, _ := f.FileLine(f.Entry())
+	return checkSource(variable, f.Name(), file)
+}
+
+func checkSource(variable, function, file string) error {
+	if !strings.HasPrefix(function, quicGo+".") || path.Base(file) != "connection.go" {
+		return fmt.Errorf("quichook: quic-go's %s is %s in %s: something else has replaced it", variable, function, file)
+	}
+	_, version, ok := strings.Cut(path.Base(path.Dir(file)), "@")
+	if ok && version != pinned {
+		return fmt.Errorf("quichook: made for %s %s, but %s is of %s", quicGo, pinned, variable, version)
 	}
 	return nil
 }

@@ -175,3 +175,34 @@ func TestVersionIsCompared(t *testing.T) {
 		})
 	}
 }
+
+func TestOriginIsCompared(t *testing.T) {
+	const cache = "/go/pkg/mod/github.com/quic-go/"
+	for _, tc := range []struct {
+		name, function, file, want string
+	}{
+		{"module cache", quicGo + ".init.func1", cache + "quic-go@v0.65.0/connection.go", ""},
+		{"trimmed", quicGo + ".glob..func2", "github.com/quic-go/quic-go@v0.65.0/connection.go", ""},
+		{"vendored", quicGo + ".init.func1", "/src/vendor/github.com/quic-go/quic-go/connection.go", ""},
+		{"newer", quicGo + ".init.func1", cache + "quic-go@v0.66.0/connection.go", "newConnection is of v0.66.0"},
+		{"moved", quicGo + ".init.func1", cache + "quic-go@v0.65.0/conn.go", "something else has replaced it"},
+		{"wrapped", quicGo + "/quichook.wrapConstructors.func1", cache + "quic-go@v0.65.0/connection.go", "something else has replaced it"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := checkSource("newConnection", tc.function, tc.file)
+			if tc.want == "" && err != nil {
+				t.Fatal(err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want an error that says %q", err, tc.want)
+			}
+		})
+	}
+	if err := checkOrigin("newConnection", serverFunc(nil)); err == nil || !strings.Contains(err.Error(), "is not set") {
+		t.Errorf("no constructor: %v", err)
+	}
+	// By now this package has replaced them itself.
+	if err := checkOrigin("newConnection", newConnection); err == nil || !strings.Contains(err.Error(), "something else") {
+		t.Errorf("a replaced constructor: %v", err)
+	}
+}
