@@ -16,9 +16,6 @@ import (
 // protocols are what fastpacs speaks with clients.
 var protocols = []string{"h1", "h2", "h3"}
 
-// protoMajor is what a response says of its protocol.
-var protoMajor = map[string]int{"h1": 1, "h2": 2, "h3": 3}
-
 // client returns a client of f that speaks one protocol and no other. Its
 // connections end with the test.
 func (f *fastpacs) client(tb testing.TB, protocol string) *http.Client {
