@@ -221,3 +221,20 @@ func TestListenerLeavesTheSocketOpen(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// QUIC_GO_DISABLE_GSO is for network cards that cannot segment; quic-go reads it
+// for each socket. Without it, quic-go falls back by itself when sending fails.
+func TestWithoutGSO(t *testing.T) {
+	for _, disabled := range []string{"true", "false"} {
+		t.Setenv("QUIC_GO_DISABLE_GSO", disabled)
+		s := startEcho(t, DefaultConfig())
+		c := s.dial(t, s.addr, DefaultConfig())
+		echo(t, c, payload(1<<20, 1), nothing)
+		gso := c.conn.ConnectionState().GSO
+		if disabled == "true" && gso {
+			t.Error("GSO is in use")
+		}
+		t.Logf("QUIC_GO_DISABLE_GSO=%s: GSO %v", disabled, gso)
+		_ = c.Close()
+	}
+}

@@ -140,22 +140,6 @@ func TestHTTPParallelRequests(t *testing.T) {
 	}
 }
 
-// QUIC_GO_DISABLE_GSO is for network cards that cannot segment; quic-go reads it
-// for each socket.
-func TestHTTPWithoutGSO(t *testing.T) {
-	t.Setenv("QUIC_GO_DISABLE_GSO", "true")
-	p := startHTTP(t, serveEcho, nil)
-	body := payload(1<<20, 1)
-	resp, err := p.client.Post("https://pacs.test/", "", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, body) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-}
-
 func TestHTTPSmallestPackets(t *testing.T) {
 	small := func(c *Config) { c.InitialPacketSize, c.DisablePathMTUDiscovery = minPacketSize, true }
 	var largest atomic.Int64
