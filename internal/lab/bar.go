@@ -42,5 +42,5 @@ func (v Verdict) String() string {
 	if v.Pass {
 		mark = "pass"
 	}
-	return fmt.Sprintf("%s %s %s %g (is %s)", mark, v.Metric, v.Op, v.Limit, v.Value.format(4))
+	return fmt.Sprintf("%s %s %s %g (is %s)", mark, v.Metric, v.Op, v.Limit, v.Value.Format(4))
 }

@@ -12,10 +12,13 @@ import (
 // deterministic makes a run repeatable, as far as the Go runtime allows, until
 // the function it returns is called: seeded cryptographic randomness (quic-go
 // skips packet numbers at random), one goroutine at a time, and no garbage
-// collection below 1 GiB, which would reorder them.
+// collection below 1 GiB, which would reorder them. What stays is the runtime's
+// own choice among the ready cases of a select, and preemption on a busy
+// machine: most runs repeat to the last digit, one whose losses feed back on
+// themselves may not.
 //
-// Outside of tests only what reads crypto/rand.Reader is seeded; keys and
-// signatures are not.
+// Outside of tests only what reads crypto/rand.Reader is seeded; keys are not,
+// and need not be: see tlsConfigs.
 func deterministic(t *testing.T, seed uint64) (restore func()) {
 	if testing.Testing() {
 		cryptotest.SetGlobalRandom(t, seed)

@@ -36,8 +36,8 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// format prints f with the given decimals, or a dash.
-func (f Figure) format(decimals int) string {
+// Format prints f with the given decimals, or a dash.
+func (f Figure) Format(decimals int) string {
 	if !f.Exists() {
 		return "-"
 	}

@@ -88,10 +88,12 @@ type flying struct {
 // never is later than any run lasts.
 const never = time.Duration(math.MaxInt64)
 
+func newLinkRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
 func newLink(cfg LinkConfig, pool *datagramPool, seed uint64) *Link {
 	l := &Link{
 		epoch: time.Now(), pool: pool, cfg: cfg, jitterAt: -1, wakeAt: never,
-		rnd:  rand.New(rand.NewPCG(seed, 0x6c61620a)),
+		rnd:  newLinkRand(seed),
 		wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go l.run()

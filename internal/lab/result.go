@@ -97,6 +97,11 @@ func Mean(runs []Result) Result {
 		for i, f := range r.figures() {
 			*m.figures()[i] += *f
 		}
+		for k := range r.Extra {
+			if _, ok := m.Extra[k]; !ok {
+				m.Extra[k] = runs[0].Figure(k) // a state that only some runs entered
+			}
+		}
 		for k := range m.Extra {
 			m.Extra[k] += r.Figure(k)
 		}
@@ -117,11 +122,11 @@ func Mean(runs []Result) Result {
 func (r *Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14s %-8s seed=%d util=%s queue=%sms p95=%s peak0=%s loss=%s%% jain=%s conv=%ss t90=%ss share=%s survived=%v",
-		r.Scenario, r.CC, r.Seed, r.Utilization.format(3), r.MeanQueueMs.format(2), r.P95QueueMs.format(2),
-		r.PeakStartupQueueMs.format(1), r.LossPct.format(3), r.Jain.format(3), r.ConvergenceS.format(1),
-		r.TimeTo90S.format(2), r.Share.format(3), r.Survived)
+		r.Scenario, r.CC, r.Seed, r.Utilization.Format(3), r.MeanQueueMs.Format(2), r.P95QueueMs.Format(2),
+		r.PeakStartupQueueMs.Format(1), r.LossPct.Format(3), r.Jain.Format(3), r.ConvergenceS.Format(1),
+		r.TimeTo90S.Format(2), r.Share.Format(3), r.Survived)
 	for _, k := range slices.Sorted(maps.Keys(r.Extra)) {
-		fmt.Fprintf(&b, " %s=%s", k, r.Extra[k].format(3))
+		fmt.Fprintf(&b, " %s=%s", k, r.Extra[k].Format(3))
 	}
 	for _, e := range r.Errors {
 		fmt.Fprintf(&b, "\n    error: %s", e)

@@ -207,7 +207,7 @@ func reroute(name string, from, to time.Duration) Scenario {
 		Path:     path(100, from, 120*time.Millisecond),
 		Events:   []Event{{rerouted, fmt.Sprintf("RTT %v", to), func(p *Path) { p.SetRTT(to) }}},
 		Duration: time.Minute, From: rerouted + 10*time.Second, To: time.Minute,
-		Bars:  []Bar{{"utilization", AtLeast, 0.95}, {"back_s", AtMost, 10}, {"queue_vs_before", AtMost, 2}},
+		Bars:  []Bar{{"utilization", AtLeast, 0.95}, {"queue_vs_before", AtMost, 2}},
 		Extra: rerouteFigures,
 	}
 }

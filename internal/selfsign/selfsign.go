@@ -3,6 +3,7 @@
 package selfsign
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -23,6 +24,11 @@ func New(now time.Time, validFor time.Duration, hosts ...string) (tls.Certificat
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("selfsign: making a key: %w", err)
 	}
+	return NewWithKey(key, now, validFor, hosts...)
+}
+
+// NewWithKey is New with a key of the caller's choice.
+func NewWithKey(key crypto.Signer, now time.Time, validFor time.Duration, hosts ...string) (tls.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("selfsign: making a serial number: %w", err)
@@ -43,7 +49,7 @@ func New(now time.Time, validFor time.Duration, hosts ...string) (tls.Certificat
 			t.DNSNames = append(t.DNSNames, h)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("selfsign: signing: %w", err)
 	}
