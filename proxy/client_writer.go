@@ -152,6 +152,20 @@ func (c *clientWriter) fail(err error) {
 	c.x.fail(OutcomeClientAborted, err)
 }
 
+// release bounds what the server does once the handler has returned: writing
+// what is left in its buffers, and over HTTP/1 reading what the client goes on to
+// send of a body that nobody wants. The server clears the deadlines.
+func (c *clientWriter) release() {
+	if c.status == http.StatusSwitchingProtocols {
+		return // hijacked
+	}
+	soon := time.Now().Add(c.stall.idle)
+	_ = c.x.control.SetWriteDeadline(soon) // a front without deadlines is not a network's
+	if c.x.request.ProtoMajor == 1 && c.x.request.ContentLength != 0 {
+		_ = c.x.control.SetReadDeadline(soon)
+	}
+}
+
 // Hijack hands over the client's connection for a websocket, which is ended when
 // nothing has passed in either direction for BodyIdleTimeout.
 func (c *clientWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {

@@ -94,10 +94,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.proxy.ServeHTTP(x.client, out.WithContext(ctx))
 
-	// The server is about to write what is left in its buffers.
-	if x.client.status != http.StatusSwitchingProtocols {
-		_ = x.control.SetWriteDeadline(time.Now().Add(h.cfg.BodyIdleTimeout)) // a front without them has no buffers that block
-	}
+	x.client.release()
 }
 
 // http3Server stands for a server that is not an http.Server.
@@ -131,6 +128,10 @@ func (h *Handler) admit(x *exchange) (out *http.Request, ok bool) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		out.Body, out.ContentLength = http.NoBody, 0
 		return out, true
+	}
+	if r.ProtoMajor == 1 {
+		// Or the server waits for the whole body before it lets an answer out.
+		_ = x.control.EnableFullDuplex()
 	}
 	body := newRequestBody(x)
 	out.Body = body
