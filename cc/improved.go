@@ -26,6 +26,7 @@ type improved struct {
 	holdUntil  int64 // packets sent before this say nothing about the window
 
 	alphaScale float64 // lowered by loss
+	jitter     float64 // ns; smoothed spread of the RTT within an interval
 	calmUntil  int64   // no probing before this time
 
 	train     trainMeter
@@ -43,6 +44,7 @@ type interval struct {
 	began   int64
 	lowest  int64 // ns
 	wOld    int64 // bytes in flight when the packet of the lowest sample was sent
+	sum     int64 // ns
 	samples int
 	limited bool // the application was the limit
 }
@@ -51,7 +53,13 @@ func (i *interval) add(rtt, wOld int64) {
 	if i.samples == 0 || rtt < i.lowest {
 		i.lowest, i.wOld = rtt, wOld
 	}
+	i.sum += rtt
 	i.samples++
+}
+
+// spread is how far the samples lay above the lowest on average, ns.
+func (i *interval) spread() float64 {
+	return float64(i.sum)/float64(i.samples) - float64(i.lowest)
 }
 
 // NewImproved returns a controller running the production law: Algorithm 2's
@@ -101,9 +109,12 @@ func (l *improved) alpha(s *sender) float64 {
 	return l.alphaAt(s, s.delivery.rate())
 }
 
+// alphaAt is alpha for a rate in bytes/s. Jitter adds to it: while packets or ACKs
+// are held back, a window without them would leave the link idle.
 func (l *improved) alphaAt(s *sender, rate float64) float64 {
-	a := l.p.Alpha(rate, l.capacity(s)) * l.alphaScale
-	return max(a, minWindowPackets) * float64(s.datagram)
+	a := l.p.Alpha(rate, l.capacity(s)) * float64(s.datagram)
+	a += l.p.JitterAlpha * rate * l.jitter / 1e9
+	return max(a*l.alphaScale, float64(minWindowPackets*s.datagram))
 }
 
 // capacity is what the path could carry, bytes/s.

@@ -20,12 +20,18 @@ func (l *improved) update(s *sender, p *sentPacket) {
 	if l.interval.limited || p.sentAt < l.holdUntil {
 		return
 	}
+	l.jitter += (min(l.interval.spread(), maxJitter) - l.jitter) * jitterWeight
 	alpha := l.alpha(s)
 	l.gamma = Gain(l.backlog, alpha, l.p.GammaMin)
 	// This update has its part of one application of the law.
 	part := min(float64(s.now-l.interval.began)/(roundsPerLaw*s.avgRTT), 1)
 	s.setWindow(max(BacklogStep(s.window, l.backlog, alpha, l.gamma*part), s.window/2))
 }
+
+const (
+	jitterWeight = 1.0 / 32
+	maxJitter    = 30e6 // ns; more is a pause of the path
+)
 
 // roundsPerLaw: the law is applied once in two round trips, as in FAST TCP and in
 // the article's ns-2 runs, where windows change in alternate round trips so that

@@ -22,6 +22,9 @@ type Params struct {
 	AlphaOwn, AlphaPath float64
 	// AlphaMin is the least alpha in packets. 4 (measured).
 	AlphaMin float64
+	// JitterAlpha adds to alpha what the flow sends in this many times the mean
+	// spread of the RTT. 1 (measured).
+	JitterAlpha float64
 
 	// GammaMin is the gain at equilibrium. 0.25 (reconstructed: the least that
 	// settles in the article's Experiment 1).
@@ -77,7 +80,7 @@ type Params struct {
 // DefaultParams are the parameters of the production law.
 func DefaultParams() Params {
 	return Params{
-		AlphaPackets: 8, AlphaRate: 1.25e6, AlphaOwn: 0.15, AlphaPath: 0.35, AlphaMin: 4,
+		AlphaPackets: 8, AlphaRate: 1.25e6, AlphaOwn: 0.15, AlphaPath: 0.35, AlphaMin: 4, JitterAlpha: 1,
 		GammaMin: 0.25, PacingGain: 1.05,
 		StartGrowth: 2, StartNear: 0.125, StartGrowthNear: 1.5, ExitBacklog: 0.1,
 		BaseWindow: 8 * time.Second, DrainPeriod: 5 * time.Second, DrainDepth: 0.75, DrainTime: 100 * time.Millisecond,
