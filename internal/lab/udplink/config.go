@@ -10,7 +10,7 @@ type Config struct {
 	Up   Direction // client to server
 	Down Direction // server to client
 	// MaxClients bounds the clients served at a time, each of which takes a
-	// socket; packets of more are dropped. 0 means 256.
+	// socket; packets of more are dropped. 0 means 64.
 	MaxClients int
 }
 
@@ -32,8 +32,8 @@ type Direction struct {
 
 // Validate reports the first field out of its range.
 func (c Config) Validate() error {
-	if c.MaxClients < 0 || c.MaxClients > 10000 {
-		return fmt.Errorf("udplink: MaxClients is %d: must be 0 to 10000", c.MaxClients)
+	if c.MaxClients < 0 || c.MaxClients > 1000 {
+		return fmt.Errorf("udplink: MaxClients is %d: must be 0 to 1000", c.MaxClients)
 	}
 	if err := c.Up.validate("Up"); err != nil {
 		return err

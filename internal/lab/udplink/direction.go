@@ -1,6 +1,7 @@
 package udplink
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -35,24 +36,22 @@ func newDirection(cfg Direction) *direction {
 }
 
 // offer takes a packet that arrived at that time. It returns the buffer for the
-// reader's next packet: the same one if the packet was dropped or lost. first
-// says that no other packet was under way.
-func (d *direction) offer(arrival int64, buf []byte, size int, s *session) (next []byte, first bool) {
+// reader's next packet: the same one if the packet was dropped or lost.
+func (d *direction) offer(arrival int64, buf []byte, size int, s *session) (next []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	due, ok := d.admit(arrival, size)
 	if !ok {
-		return buf, false
+		return buf
 	}
-	first = d.queue.len == 0
 	d.queue.push(packet{due: due, payload: buf[:size], session: s})
-	if k := len(d.spare); k > 0 {
-		next = d.spare[k-1]
-		d.spare = d.spare[:k-1]
-	} else {
-		next = make([]byte, bufferBytes)
+	k := len(d.spare)
+	if k == 0 {
+		return make([]byte, bufferBytes)
 	}
-	return next, first
+	next = d.spare[k-1]
+	d.spare = d.spare[:k-1]
+	return next
 }
 
 // admit passes a packet through buffer, transmitter and wire; it returns when
@@ -86,36 +85,42 @@ func (d *direction) admit(arrival int64, size int) (due int64, ok bool) {
 	return d.free + int64(d.cfg.Delay), true
 }
 
-// due moves up to len(out) packets that are due at now to out, in order, and
-// returns how many, and when the next one is due if any is left.
-func (d *direction) due(now int64, out []packet) (n int, next int64, more bool) {
+// takeDue moves up to len(out) packets that are due at now to out, in order, and
+// returns how many, and when the next one is due, far off if there is none.
+func (d *direction) takeDue(now int64, out []packet) (n int, next int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for n < len(out) && d.queue.len > 0 {
 		p := d.queue.front()
 		if p.due > now {
-			return n, p.due, true
+			return n, p.due
 		}
 		d.n.late.add(now-p.due, 1)
 		out[n] = *p
 		d.queue.pop()
 		n++
 	}
-	if d.queue.len == 0 {
-		return n, 0, false
-	}
-	return n, d.queue.front().due, true
+	return n, math.MaxInt64
 }
 
-// done takes back the buffers of packets that were handed to the kernel.
-func (d *direction) done(packets []packet, bytes int64) {
+// done takes back the buffers of packets that were handed to the kernel, or that
+// it would not take.
+func (d *direction) done(packets []packet, delivered, failed int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range packets {
 		d.spare = append(d.spare, packets[i].payload[:bufferBytes])
 		packets[i] = packet{}
 	}
-	d.n.deliveredBytes += bytes
+	d.n.deliveredBytes += delivered
+	d.n.writeErrors += failed
+}
+
+// count changes the counters.
+func (d *direction) count(change func(*counts)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(&d.n)
 }
 
 // snapshot copies the counters as of now.

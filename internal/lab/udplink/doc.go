@@ -15,9 +15,10 @@
 // measures that (Interval.Late), so that a disturbed run can be told from a
 // good one. Sizes are of IPv4 packets: UDP payload and 28 bytes of headers.
 //
-// The delivering thread needs a processor of the Go scheduler when it wakes. A
-// program that keeps all of them busy should raise GOMAXPROCS by a few, so that
-// there is one to spare.
+// One thread does all the work, as root before the turn of other threads. It
+// needs a processor of the Go scheduler when it wakes: a program that keeps all
+// of them busy should raise GOMAXPROCS by a few, so that there is one to spare.
+// It polls every socket a few thousand times a second: it is for a few clients.
 //
 // It never reorders, corrupts or fragments packets, and it is no firewall: it
 // trusts whoever can reach its loopback port.

@@ -11,6 +11,7 @@ const (
 	// soRXQOverflow is SO_RXQ_OVFL: a count of the packets the socket dropped.
 	soRXQOverflow = 40
 	oobBytes      = 128
+	dontWait      = syscall.MSG_DONTWAIT
 )
 
 // prepareSocket asks for large buffers, for arrival times and for a count of

@@ -1,13 +1,17 @@
-//go:build !linux
+//go:build unix && !linux
 
 package udplink
 
 import (
 	"net"
+	"syscall"
 	"time"
 )
 
-const oobBytes = 0
+const (
+	oobBytes = 0
+	dontWait = syscall.MSG_DONTWAIT
+)
 
 func prepareSocket(conn *net.UDPConn) {
 	_ = conn.SetReadBuffer(socketBuffer)
