@@ -171,7 +171,10 @@ func (s *Server) Run(ctx context.Context) error {
 		return front.ServeTLS(&limitListener{socks.tcp, s.admission, s.metrics}, "", "")
 	})
 	if socks.udp != nil {
-		serve("HTTP/3", func() error { return front3.Serve(socks.udp) })
+		serve("HTTP/3", func() error {
+			defer func() { _ = socks.udp.Close() }() // tells clients sooner than silence would
+			return front3.Serve(socks.udp)
+		})
 	}
 	if adminListener != nil {
 		serve("the operator", func() error { return admin.Serve(adminListener) })
@@ -240,7 +243,7 @@ func (s *Server) http3Server(h http.Handler) *quicnet.HTTPServer {
 	}
 }
 
-func (s *Server) admitQUIC(remote net.Addr) (release func(), err error) {
+func (s *Server) admitQUIC(remote net.Addr) (func(), error) {
 	release, why := s.admission.admit(remote)
 	if why != admitted {
 		s.metrics.connectionsRefused.WithLabelValues("quic", string(why)).Inc()

@@ -130,6 +130,16 @@ func (rs *runningServer) client(protocol string) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
+// hangUp closes a client's connections; over HTTP/3 with its requests, as
+// quic-go keeps a connection that has had one.
+func hangUp(c *http.Client) {
+	if tr, ok := c.Transport.(*quicnet.HTTPTransport); ok {
+		_ = tr.Close()
+		return
+	}
+	c.CloseIdleConnections()
+}
+
 func (rs *runningServer) url(path string) string { return "https://" + rs.addr + path }
 
 // get fetches path and returns the response with its body read.
