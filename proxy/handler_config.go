@@ -36,7 +36,7 @@ type HandlerConfig struct {
 	ResponseHeaderTimeout time.Duration
 	// BodyIdleTimeout cuts an exchange when the side that should send or take the
 	// next byte of a body has not done so for that long. 100 ms to 1 h, default
-	// 2 min.
+	// 5 min, since QUIC and TCP report a reader's progress only now and then.
 	BodyIdleTimeout time.Duration
 	// UpstreamIdleTimeout is how long an unused upstream connection is kept. 0 to
 	// 1 h, 0 keeps none; default 900 ms, as Orthanc closes them after 1 s.
@@ -81,7 +81,7 @@ func DefaultHandlerConfig() HandlerConfig {
 	return HandlerConfig{
 		DialTimeout:            5 * time.Second,
 		ResponseHeaderTimeout:  10 * time.Minute,
-		BodyIdleTimeout:        2 * time.Minute,
+		BodyIdleTimeout:        5 * time.Minute,
 		UpstreamIdleTimeout:    900 * time.Millisecond,
 		MaxUpstreamConnections: 256,
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -31,6 +32,11 @@ type Handler struct {
 // exchange. It fails if cfg does not validate or UpstreamCAFile cannot be used;
 // it does not contact the upstream.
 func NewHandler(cfg HandlerConfig, log *slog.Logger, obs ...Observer) (*Handler, error) {
+	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second}
+	return newHandler(cfg, dialer.DialContext, log, obs)
+}
+
+func newHandler(cfg HandlerConfig, dial dialFunc, log *slog.Logger, obs []Observer) (*Handler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -38,7 +44,7 @@ func NewHandler(cfg HandlerConfig, log *slog.Logger, obs ...Observer) (*Handler,
 	if err != nil {
 		return nil, err
 	}
-	up, err := newUpstream(cfg)
+	up, err := newUpstream(cfg, dial)
 	if err != nil {
 		return nil, err
 	}

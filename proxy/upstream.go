@@ -32,8 +32,10 @@ const (
 	upstreamBuffer = 32 << 10
 )
 
-func newUpstream(cfg HandlerConfig) (*upstream, error) {
-	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second}
+// dialFunc is net.Dialer.DialContext, or a stand-in for it in tests.
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func newUpstream(cfg HandlerConfig, dial dialFunc) (*upstream, error) {
 	tlsConfig, err := cfg.upstreamTLS()
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func newUpstream(cfg HandlerConfig) (*upstream, error) {
 	make := func() *http.Transport {
 		return &http.Transport{
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				c, err := dialer.DialContext(ctx, network, addr)
+				c, err := dial(ctx, network, addr)
 				if err != nil {
 					return nil, err
 				}
