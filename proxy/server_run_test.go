@@ -188,8 +188,7 @@ func (rs *runningServer) metric(name string, want ...string) float64 {
 		}
 		return sum
 	}
-	rs.t.Fatalf("no metric %s", name)
-	return 0
+	return 0 // a vector without series yet
 }
 
 // eventually polls until ok, for patience at most.
