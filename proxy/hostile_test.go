@@ -166,7 +166,10 @@ func TestOversizedHeaders(t *testing.T) {
 
 // Peers that dribble: a TLS handshake, or a request's header, that never ends.
 func TestSlowPeers(t *testing.T) {
-	rs := startServer(t, http.HandlerFunc(fakeArchive), func(c *Config) { c.ReadHeaderTimeout = 300 * time.Millisecond })
+	rs := startServer(t, http.HandlerFunc(fakeArchive), func(c *Config) {
+		c.ReadHeaderTimeout = 300 * time.Millisecond
+		c.IdleTimeout = time.Second // what bounds an HTTP/2 header
+	})
 	before := takeBaseline(rs)
 	var peers sync.WaitGroup
 	closed := func(what string, c net.Conn) {
@@ -190,6 +193,18 @@ func TestSlowPeers(t *testing.T) {
 		}
 		_, _ = io.WriteString(tc, "GET / HTTP/1.1\r\nHost: pacs.test\r\nX-Slow: ")
 		peers.Go(func() { closed("half a header", tc) })
+	}
+	for range 20 {
+		cfg := rs.tls()
+		cfg.NextProtos = []string{"h2"}
+		c, err := tls.Dial("tcp", rs.addr, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+
+			"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+ // SETTINGS, empty
+			"\x00\x00\x01\x01\x00\x00\x00\x00\x01\x82") // HEADERS of stream 1, ":method: GET", to be continued
+		peers.Go(func() { closed("half an HTTP/2 header", c) })
 	}
 	peers.Wait()
 	before.held(rs)

@@ -217,6 +217,8 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
 		ConnState:         s.connState,
 		ErrorLog:          newErrorLog(s.log),
+		// "OPTIONS *" is the Handler's to answer, as over HTTP/3.
+		DisableGeneralOptionsHandler: true,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: s.cfg.MaxStreamsPerConnection,
 			// The largest net/http takes: an upload moves at most this per round

@@ -331,6 +331,50 @@ func TestHTTP3Off(t *testing.T) {
 	_ = pc.Close()
 }
 
+func TestMinTLSVersion(t *testing.T) {
+	for version, accepted := range map[string]bool{"1.2": true, "1.3": false} {
+		rs := startServer(t, http.HandlerFunc(fakeArchive), func(c *Config) { c.MinTLSVersion = version })
+		cfg := rs.tls()
+		cfg.MaxVersion = tls.VersionTLS12
+		c, err := tls.Dial("tcp", rs.addr, cfg)
+		if (err == nil) != accepted {
+			t.Errorf("minimum %s: a TLS 1.2 client got %v", version, err)
+		}
+		if err == nil {
+			_ = c.Close()
+		}
+	}
+}
+
+func TestSelfSigned(t *testing.T) {
+	dir := t.TempDir()
+	var fingerprint string
+	for range 2 { // the second start finds the first one's
+		rs := startServer(t, http.HandlerFunc(fakeArchive), func(c *Config) {
+			c.CertFile, c.KeyFile = "", ""
+			c.StateDir = dir
+			c.SelfSignedNames = []string{"pacs.test"}
+		})
+		cert, err := rs.server.certs.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rs.roots = selfsign.Pool(*cert)
+		for _, p := range protocols {
+			rs.get(rs.client(p), rs.url("/"))
+		}
+		got, _ := Fingerprints(cert.Leaf)
+		if fingerprint != "" && got != fingerprint {
+			t.Error("the second start has another certificate")
+		}
+		fingerprint = got
+		if !strings.Contains(rs.log.String(), fingerprint) {
+			t.Error("the fingerprint is not in the log")
+		}
+		rs.stop()
+	}
+}
+
 func TestReloadOnEveryProtocol(t *testing.T) {
 	var certFile, keyFile string
 	rs := startServer(t, http.HandlerFunc(fakeArchive), func(c *Config) { certFile, keyFile = c.CertFile, c.KeyFile })
