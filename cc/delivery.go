@@ -30,15 +30,19 @@ func (m *deliveryMeter) onAcked(now int64, p *sentPacket, srtt int64) {
 	m.delivered += p.size
 	m.deliveredAt = now
 	m.firstSentAt = max(m.firstSentAt, p.sentAt)
-	// The slower of the sending and the acknowledging side, so that ACKs that
-	// arrive in a bunch do not look like a fast path.
-	if span := max(now-p.deliveredAt, p.sentAt-p.firstSentAt); span > 0 {
-		sample := float64(m.delivered-p.delivered) * 1e9 / float64(span)
-		if !p.appLimited || sample > m.rate() {
-			m.cur = max(m.cur, sample)
-		}
-	}
 	m.mark(now, srtt)
+	// The slower of the sending and the acknowledging side, so that ACKs that
+	// arrive in a bunch do not look like a fast path. On paths so short that a
+	// flight is below what timers and wake-ups resolve, take a longer stretch.
+	var sample float64
+	if span := max(now-p.deliveredAt, p.sentAt-p.firstSentAt); span >= granularity {
+		sample = float64(m.delivered-p.delivered) * 1e9 / float64(span)
+	} else {
+		sample = m.over(granularity)
+	}
+	if !p.appLimited || sample > m.rate() {
+		m.cur = max(m.cur, sample)
+	}
 }
 
 // rate is the highest sample of the last two rounds, bytes/s; 0 if none.
@@ -55,7 +59,7 @@ func (m *deliveryMeter) restart(rate float64) { m.prev, m.cur = 0, rate }
 func (m *deliveryMeter) mark(now, srtt int64) {
 	if m.marks > 0 {
 		last := &m.recent[(m.marks-1)%len(m.recent)]
-		if now-last.at < max(srtt/128, 1) {
+		if now-last.at < max(srtt, 4*granularity)/128 {
 			if now == last.at {
 				last.delivered = m.delivered
 			}

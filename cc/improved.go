@@ -23,6 +23,7 @@ type improved struct {
 	pathRTT    int64   // ns; lowest RTT sample of the interval
 	wOld       int64   // bytes in flight when that sample's packet was sent
 	interval   interval
+	emptyAt    int64 // when the queue was last seen empty, or nearly so
 	holdUntil  int64 // packets sent before this say nothing about the window
 
 	alphaScale float64 // lowered by loss
@@ -46,7 +47,8 @@ type interval struct {
 	wOld    int64 // bytes in flight when the packet of the lowest sample was sent
 	sum     int64 // ns
 	samples int
-	limited bool // the application was the limit
+	peak    int64 // most bytes that were in flight
+	limited bool  // the application was the limit
 }
 
 func (i *interval) add(rtt, wOld int64) {
@@ -78,6 +80,7 @@ func (l *improved) onAck(s *sender, p *sentPacket, sampled bool) {
 		l.interval.add(s.latestRTT, p.inFlight)
 	}
 	l.interval.limited = l.interval.limited || s.appLimited
+	l.interval.peak = max(l.interval.peak, p.inFlight)
 	switch l.st {
 	case StateSlowStart:
 		l.start(s, p)
@@ -113,7 +116,7 @@ func (l *improved) alpha(s *sender) float64 {
 // are held back, a window without them would leave the link idle.
 func (l *improved) alphaAt(s *sender, rate float64) float64 {
 	a := l.p.Alpha(rate, l.capacity(s)) * float64(s.datagram)
-	a += l.p.JitterAlpha * rate * l.jitter / 1e9
+	a += min(l.p.JitterAlpha*rate*l.jitter/1e9, a)
 	return max(a*l.alphaScale, float64(minWindowPackets*s.datagram))
 }
 
@@ -132,6 +135,9 @@ func (l *improved) sense(s *sender) {
 	l.pathRTT, l.wOld = low, l.interval.wOld
 	l.queueDelay = max(low-s.base.value, 0)
 	l.backlog = Backlog(float64(l.interval.wOld), float64(s.base.value), float64(low))
+	if l.backlog < l.p.ExitBacklog*l.alpha(s) {
+		l.emptyAt = s.now
+	}
 }
 
 // nextInterval starts collecting anew.

@@ -75,7 +75,7 @@ func (l *improved) competing(s *sender, p *sentPacket) {
 	default:
 		s.setWindow(s.window + float64(s.datagram)*float64(p.size)/s.window)
 	}
-	if l.interval.samples < 2 || float64(s.now-l.interval.began) < s.avgRTT/2 {
+	if l.interval.samples < 2 || float64(s.now-l.interval.began) < s.roundTrip()/2 {
 		return
 	}
 	l.sense(s)

@@ -16,7 +16,8 @@ func (l *improved) considerDrain(s *sender) {
 	if s.now < l.nextDrain {
 		return
 	}
-	due := l.nextDrain > 0
+	// A queue that was empty since the last drain has shown the base already.
+	due := l.nextDrain > 0 && s.now-l.emptyAt > period*3/4
 	l.nextDrain = s.now + period - (shared%period+period)%period
 	if !due || l.interval.limited {
 		return

@@ -50,7 +50,7 @@ func (l *improved) reduce(s *sender, window float64) {
 }
 
 // calm holds probing back for eight round trips.
-func (l *improved) calm(s *sender) { l.calmUntil = s.now + int64(8*s.avgRTT) }
+func (l *improved) calm(s *sender) { l.calmUntil = s.now + int64(8*s.roundTrip()) }
 
 // window is the one the law works on; a drain has put it aside.
 func (l *improved) window(s *sender) float64 {

@@ -19,7 +19,7 @@ func (l *improved) start(s *sender, p *sentPacket) {
 		grown := s.window + (l.startGrowth(s)-1)*float64(p.size)
 		s.setWindow(max(s.window, min(grown, limit)))
 	}
-	if l.interval.samples < 4 || s.now-l.interval.began < max(int64(s.avgRTT)/8, granularity) {
+	if l.interval.samples < 4 || s.now-l.interval.began < max(int64(s.roundTrip())/8, granularity) {
 		return
 	}
 	l.sense(s)

@@ -3,7 +3,7 @@ package cc
 // steady updates the window twice per round trip by the window law with
 // Algorithm 3's gain, in its backlog form.
 func (l *improved) steady(s *sender, p *sentPacket) {
-	if l.interval.samples >= 2 && float64(s.now-l.interval.began) >= s.avgRTT/2 {
+	if l.interval.samples >= 2 && float64(s.now-l.interval.began) >= s.roundTrip()/2 {
 		l.update(s, p)
 		l.nextInterval(s)
 	}
@@ -24,13 +24,19 @@ func (l *improved) update(s *sender, p *sentPacket) {
 	alpha := l.alpha(s)
 	l.gamma = Gain(l.backlog, alpha, l.p.GammaMin)
 	// This update has its part of one application of the law.
-	part := min(float64(s.now-l.interval.began)/(roundsPerLaw*s.avgRTT), 1)
-	s.setWindow(max(BacklogStep(s.window, l.backlog, alpha, l.gamma*part), s.window/2))
+	part := min(float64(s.now-l.interval.began)/(roundsPerLaw*s.roundTrip()), 1)
+	next := max(BacklogStep(s.window, l.backlog, alpha, l.gamma*part), s.window/2)
+	// A window that was not used, because the machine was busy, is not grown.
+	if next > s.window && float64(l.interval.peak) < usedShare*s.window {
+		return
+	}
+	s.setWindow(next)
 }
 
 const (
 	jitterWeight = 1.0 / 32
 	maxJitter    = 30e6 // ns; more is a pause of the path
+	usedShare    = 0.8  // of the window in flight makes it one that is used
 )
 
 // roundsPerLaw: the law is applied once in two round trips, as in FAST TCP and in
@@ -50,7 +56,7 @@ type probe struct {
 
 func (l *improved) considerProbe(s *sender) {
 	full := float64(l.wOld) > 0.9*s.window
-	settled := float64(s.now-l.holdUntil) > 2*s.avgRTT
+	settled := float64(s.now-l.holdUntil) > 2*s.roundTrip()
 	if l.interval.limited || s.now < l.calmUntil || l.backlog >= l.p.ProbeBacklog*l.alpha(s) || !settled || !full {
 		l.probe.rounds = 0
 		return
@@ -72,7 +78,7 @@ func (l *improved) growAgain(s *sender, p *sentPacket) {
 	if !l.interval.limited {
 		s.setWindow(s.window + (l.probeGrowth(s)-1)*float64(p.size))
 	}
-	if l.interval.samples < 4 || float64(s.now-l.interval.began) < s.avgRTT/4 {
+	if l.interval.samples < 4 || float64(s.now-l.interval.began) < s.roundTrip()/4 {
 		return
 	}
 	l.sense(s)

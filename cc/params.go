@@ -23,7 +23,7 @@ type Params struct {
 	// AlphaMin is the least alpha in packets. 4 (measured).
 	AlphaMin float64
 	// JitterAlpha adds to alpha what the flow sends in this many times the mean
-	// spread of the RTT. 1 (measured).
+	// spread of the RTT, at most alpha again. 1 (measured).
 	JitterAlpha float64
 
 	// GammaMin is the gain at equilibrium. 0.25 (reconstructed: the least that

@@ -86,8 +86,10 @@ func TestPacer(t *testing.T) {
 
 func TestSentLogGrowsAndForgets(t *testing.T) {
 	var l sentLog
-	add := func(n int64) { p := l.add(n); p.size, p.sentAt = 1000, n }
+	live := int64(0)
+	add := func(n int64) { p := l.add(n, live); p.size, p.sentAt = 1000, n }
 	for n := range int64(20000) {
+		live++
 		add(n)
 	}
 	for n := range int64(20000) {
@@ -103,6 +105,7 @@ func TestSentLogGrowsAndForgets(t *testing.T) {
 		l.get(n).live = false
 	}
 	before := len(l.ring)
+	live = 1
 	for n := int64(20000); n < 200000; n++ {
 		add(n)
 		l.get(n).live = false
@@ -110,10 +113,18 @@ func TestSentLogGrowsAndForgets(t *testing.T) {
 	if len(l.ring) != before || l.get(5) != nil || l.get(1<<40) != nil {
 		t.Errorf("ring grew from %d to %d, or knows what it cannot", before, len(l.ring))
 	}
+	// Records of packets that were dropped without a word do not make it grow.
+	var dropped sentLog
+	for n := range int64(100000) {
+		dropped.add(n, 10).size = 1
+	}
+	if len(dropped.ring) != minSentLog {
+		t.Errorf("ring of %d with 10 packets in flight", len(dropped.ring))
+	}
 	// More live ones than it may hold: the oldest go.
 	var small sentLog
 	for n := range int64(3 * maxSentLog) {
-		small.add(n).size = 1
+		small.add(n, n).size = 1
 	}
 	if len(small.ring) != maxSentLog {
 		t.Errorf("ring of %d, want at most %d", len(small.ring), maxSentLog)

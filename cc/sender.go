@@ -65,10 +65,11 @@ type sender struct {
 	latestRTT int64   // ns
 	sampled   bool    // an RTT sample waits for its packet
 
-	lastSent int64 // packet number
-	roundEnd int64 // packet number
-	cutUntil int64 // losses of packets up to this number belong to the last cut
-	lastAck  int64 // highest acknowledged packet number
+	lastSent   int64 // packet number
+	roundEnd   int64 // packet number
+	roundBegan int64
+	cutUntil   int64 // losses of packets up to this number belong to the last cut
+	lastAck    int64 // highest acknowledged packet number
 
 	offeredAt  int64 // when the transport was first told that it may send, and has not
 	offered    bool
@@ -116,7 +117,7 @@ func (s *sender) OnPacketSent(now, bytesInFlight, number, size int64, ackEliciti
 	rate, burst, grain := s.law.pacing(s)
 	s.pacer.burst, s.pacer.grain = burst, grain
 	s.pacer.charge(now, size, rate, s.datagram)
-	p := s.packets.add(number)
+	p := s.packets.add(number, bytesInFlight/s.datagram)
 	p.sentAt, p.inFlight, p.size = now, bytesInFlight, size
 	p.appLimited = s.appLimited
 	s.delivery.onSent(now, p)
@@ -151,8 +152,8 @@ func (s *sender) OnPacketAcked(now, number, size, priorInFlight int64) {
 	s.appLimited = s.offered && now-s.offeredAt > max(granularity, int64(s.avgRTT)/16)
 	s.delivery.onAcked(now, p, int64(s.avgRTT))
 	s.loss.delivered += p.size
-	if number > s.roundEnd {
-		s.roundEnd = s.lastSent
+	if number > s.roundEnd && now-s.roundBegan >= granularity {
+		s.roundEnd, s.roundBegan = s.lastSent, now
 		s.loss.endRound(s.datagram)
 		s.delivery.endRound()
 		s.law.onRound(s)
@@ -265,6 +266,11 @@ func (s *sender) pathRTT() float64 {
 	}
 	return initialRTT
 }
+
+// roundTrip is the time in which the law may act once, ns: the smoothed RTT, but
+// not less than timers and wake-ups resolve, or on a path of some microseconds a
+// window would run away before loss or queue are told.
+func (s *sender) roundTrip() float64 { return max(s.avgRTT, granularity) }
 
 // publish copies the state for Snapshot.
 func (s *sender) publish() {

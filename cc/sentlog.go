@@ -30,13 +30,18 @@ type sentLog struct {
 	ring []sentPacket
 }
 
-// add makes the record of a packet. The pointer is good until the next add.
-func (l *sentLog) add(number int64) *sentPacket {
+// add makes the record of a packet, when about so many are in flight. The pointer
+// is good until the next add.
+//
+// A live record in the way is a reason to grow only if that many are in flight:
+// a transport drops packets without a word too (keys discarded, path changed),
+// and their records must not be kept for ever.
+func (l *sentLog) add(number, inFlight int64) *sentPacket {
 	if l.ring == nil {
 		l.ring = make([]sentPacket, minSentLog)
 	}
 	p := l.slot(number)
-	for p.live && p.number != number && len(l.ring) < maxSentLog {
+	for p.live && p.number != number && inFlight > int64(len(l.ring)/2) && len(l.ring) < maxSentLog {
 		l.grow()
 		p = l.slot(number)
 	}

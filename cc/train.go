@@ -18,6 +18,7 @@ const (
 	trainPackets = 10   // packets sent back to back in slow start
 	trainEnough  = 8    // packets acknowledged before a train says anything
 	trainGap     = 50e3 // ns; packets further apart are of different trains
+	trainSpread  = 50e3 // ns; a shorter train is a bunch of ACKs, read at once
 )
 
 func (m *trainMeter) onAcked(now int64, p *sentPacket) {
@@ -30,7 +31,7 @@ func (m *trainMeter) onAcked(now int64, p *sentPacket) {
 	if now > m.firstAck {
 		m.bytes += p.size
 		if m.packets >= trainEnough {
-			m.capacity = max(m.capacity, float64(m.bytes)*1e9/float64(now-m.firstAck))
+			m.capacity = max(m.capacity, float64(m.bytes)*1e9/float64(max(now-m.firstAck, trainSpread)))
 		}
 	}
 }
