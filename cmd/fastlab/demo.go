@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"fastpacs/cc"
@@ -36,8 +37,18 @@ type demoConfig struct {
 	json     bool
 }
 
-// demoLimit ends a demo that hangs. Under the defaults it takes about a minute.
-const demoLimit = 170 * time.Second
+// limit ends a demo that hangs; a demo under the defaults takes about a minute. A
+// slower link or a larger study has the time that it needs, twice.
+func (c demoConfig) limit() time.Duration {
+	needed := float64(c.slices) * 2 * sliceSize * sliceSize * 8 / (c.mbps * 1e6)
+	return 140*time.Second + time.Duration(2*needed)*time.Second
+}
+
+// sliceSize is the number of rows and of columns of a slice.
+const sliceSize = 512
+
+// maxAttempts bounds how often a disturbed measurement is repeated.
+const maxAttempts = 3
 
 func parseDemo(args []string, stdout, stderr io.Writer) (demoConfig, error) {
 	var c demoConfig
@@ -103,8 +114,11 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "fastlab demo:", err)
 		return exitUsage
 	}
-	// The emulated link needs a processor to spare.
+	// The emulated link keeps time better with a processor to spare and without
+	// the pauses of garbage collection, which grow with the load of the machine.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 
 	p := newProgress(stderr)
 	report, err := c.run(ctx, p)
@@ -129,7 +143,7 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // run sets up, measures both laws and tears down.
 func (c demoConfig) run(ctx context.Context, p *progress) (_ *demoReport, err error) {
-	study, err := ctstudy.New(ctstudy.Config{Slices: c.slices, Size: 512, Seed: c.seed})
+	study, err := ctstudy.New(ctstudy.Config{Slices: c.slices, Size: sliceSize, Seed: c.seed})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +152,7 @@ func (c demoConfig) run(ctx context.Context, p *progress) (_ *demoReport, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, archive.Stop(context.WithoutCancel(ctx))) }()
-	ctx, cancel := context.WithTimeoutCause(ctx, demoLimit, fmt.Errorf("not done after %v", demoLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limit(), fmt.Errorf("not done after %v", c.limit()))
 	defer cancel()
 
 	state, err := os.MkdirTemp("", "fastpacs-demo-")
@@ -168,14 +182,30 @@ func (c demoConfig) run(ctx context.Context, p *progress) (_ *demoReport, err er
 	}
 	report := newDemoReport(c)
 	for _, law := range []cc.Law{cc.LawReno, cc.LawImproved} {
-		row, err := c.fetch(ctx, proxies[law], law, study.StudyInstanceUID(), sums, p)
+		row, err := c.measure(ctx, proxies[law], law, study.StudyInstanceUID(), sums, p)
 		if err != nil {
 			return nil, fmt.Errorf("with %s: %w", law, err)
 		}
-		report.add(row)
+		report.Rows = append(report.Rows, row)
 	}
 	report.judge()
 	return report, nil
+}
+
+// measure fetches, and fetches again while the emulator says that the machine
+// disturbed it, whatever the result was. Reno is left at the first, which takes
+// long and is limited by losses, not by the machine.
+func (c demoConfig) measure(ctx context.Context, proxy *proxyServer, law cc.Law, studyUID string, sums originals, p *progress) (demoRow, error) {
+	for attempt := 1; ; attempt++ {
+		row, err := c.fetch(ctx, proxy, law, studyUID, sums, p)
+		row.Attempt = attempt
+		deadline, _ := ctx.Deadline()
+		takes := time.Duration((row.FindSeconds + row.Seconds) * float64(time.Second))
+		if err != nil || !row.disturbed() || law == cc.LawReno || attempt == maxAttempts || time.Until(deadline) < 2*takes {
+			return row, err
+		}
+		p.say("%s: the machine was busy, packets came up to %.0f ms late: measuring again", law, row.LateMaxMs)
+	}
 }
 
 // store sends the study through the proxy, over HTTP/3 and without the emulated

@@ -107,7 +107,7 @@ func (c runConfig) run(ctx context.Context, p *progress, stdout io.Writer) (err 
 	}()
 	if c.slices > 0 {
 		p.say("storing a synthetic CT study of %d slices", c.slices)
-		if err := storeDirectly(ctx, archive, ctstudy.Config{Slices: c.slices, Size: 512, Seed: c.seed}); err != nil {
+		if err := storeDirectly(ctx, archive, ctstudy.Config{Slices: c.slices, Size: sliceSize, Seed: c.seed}); err != nil {
 			return err
 		}
 	}
