@@ -12,7 +12,7 @@ import (
 // deterministic makes a run repeatable, as far as the Go runtime allows, until
 // the function it returns is called: seeded cryptographic randomness (quic-go
 // skips packet numbers at random), one goroutine at a time, and no garbage
-// collection below 1 GiB, which would reorder them. What stays is the runtime's
+// collection below 512 MiB, which would reorder them. What stays is the runtime's
 // own choice among the ready cases of a select, and preemption on a busy
 // machine: most runs repeat to the last digit, one whose losses feed back on
 // themselves may not.
@@ -33,7 +33,7 @@ func deterministic(t *testing.T, seed uint64) (restore func()) {
 	}
 	procs := runtime.GOMAXPROCS(1)
 	percent := debug.SetGCPercent(-1)
-	limit := debug.SetMemoryLimit(1 << 30)
+	limit := debug.SetMemoryLimit(512 << 20)
 	return func() {
 		rand.Reader = reader
 		runtime.GOMAXPROCS(procs)

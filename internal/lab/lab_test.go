@@ -18,14 +18,23 @@ var (
 	traceFlag    = flag.Duration("trace", 0, "print a line of trace this often")
 )
 
-// TestScenario runs what -scenario names and prints a line for each run.
+// TestScenario runs what -scenario names and prints a line for each run; without
+// the flag, there is nothing to do.
 func TestScenario(t *testing.T) {
 	if *scenarioFlag == "" {
 		return
 	}
-	for _, s := range Scenarios() {
-		if *scenarioFlag != "all" && !strings.Contains(","+*scenarioFlag+",", ","+s.Name+",") {
-			continue
+	names := strings.Split(*scenarioFlag, ",")
+	if *scenarioFlag == "all" {
+		names = nil
+		for _, s := range Scenarios() {
+			names = append(names, s.Name)
+		}
+	}
+	for _, name := range names {
+		s, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for law := range strings.SplitSeq(*ccFlag, ",") {
 			o := Options{Law: cc.Law(law), Seed: *seedFlag, Duration: *durationFlag}
@@ -36,5 +45,23 @@ func TestScenario(t *testing.T) {
 			r := Run(t, s, o)
 			t.Logf("%v\n    wall %.1f s", &r, time.Since(wall).Seconds())
 		}
+	}
+}
+
+// enforced are the scenarios whose bars a plain go test holds the production law
+// to: the cheap ones it is known to pass. fastlab suite runs them all.
+var enforced = []string{"bloat", "short", "blackout"}
+
+func TestProductionLawMeetsItsBars(t *testing.T) {
+	for _, name := range enforced {
+		t.Run(name, func(t *testing.T) {
+			s, err := Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := Run(t, s, Options{Seed: 1}); !r.Pass() {
+				t.Errorf("%v", &r)
+			}
+		})
 	}
 }

@@ -23,7 +23,7 @@ type Scenario struct {
 	Events []Event // by ascending At
 
 	Duration time.Duration
-	From, To time.Duration // what is measured; 0, 0: the second half
+	From, To time.Duration // what is measured; To 0: until the end; both 0: the second half
 
 	Seeds int // runs with different seeds that make one result, 0: 1
 
@@ -102,7 +102,7 @@ func (s *Scenario) Validate() error {
 	if s.Duration <= 0 {
 		return bad("Duration", s.Duration, "above 0")
 	}
-	if s.From < 0 || s.To > s.Duration || s.From > s.To || s.From == s.To && s.To > 0 {
+	if from, to := s.window(); from < 0 || from >= to || to > s.Duration {
 		return bad("From, To", []time.Duration{s.From, s.To}, "an interval within Duration")
 	}
 	for i, f := range s.Flows {
