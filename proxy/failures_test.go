@@ -90,7 +90,11 @@ func TestUpstreamFailures(t *testing.T) {
 		{"no answer", newRawUpstream(t, func(c net.Conn, r *bufio.Reader) { _, _ = io.Copy(io.Discard, r) }), 504, OutcomeUpstreamTimeout},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHandlerUnderTest(t, tt.upstream, func(c *HandlerConfig) { c.ResponseHeaderTimeout = time.Second })
+			h := newHandlerUnderTest(t, tt.upstream, func(c *HandlerConfig) {
+				if tt.status == http.StatusGatewayTimeout {
+					c.ResponseHeaderTimeout = time.Second
+				}
+			})
 			eachFront(t, h, func(t *testing.T, f front) {
 				t.Parallel()
 				a := f.get(t, "/studies?PatientName=SECRET")

@@ -20,7 +20,7 @@ import (
 
 // deadline bounds every wait of the Handler's tests; none waits that long unless it
 // fails.
-const deadline = 20 * time.Second
+const deadline = 30 * time.Second
 
 // front is one way in: a server for the handler under test and a client to it.
 type front struct {

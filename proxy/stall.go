@@ -1,6 +1,9 @@
 package proxy
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // stallTimer bounds single waits: cut is called when one lasts longer than idle.
 // One goroutine at a time may use it. It costs a timer per exchange and about
@@ -14,8 +17,7 @@ type stallTimer struct {
 
 func (s *stallTimer) begin() {
 	if s.timer == nil {
-		s.timer = time.AfterFunc(s.idle, s.cut)
-		return
+		s.timer = time.AfterFunc(math.MaxInt64, s.cut) // set before cut may look at it
 	}
 	s.timer.Reset(s.idle)
 }
