@@ -65,3 +65,20 @@ func TestProductionLawMeetsItsBars(t *testing.T) {
 		})
 	}
 }
+
+func TestAlphaGrowsWithJitter(t *testing.T) {
+	jittery, err := Find("jitter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jittery.Duration = 10 * time.Second
+	calm := jittery
+	calm.Path.Jitter = 0
+	alpha := func(s Scenario) Figure {
+		r := Run(t, s, Options{Seed: 1})
+		return r.Extra["alpha_packets"]
+	}
+	if without, with := alpha(calm), alpha(jittery); !(with > 1.2*without) {
+		t.Errorf("alpha %v packets with jitter, %v without", with, without)
+	}
+}

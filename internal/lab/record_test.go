@@ -158,7 +158,7 @@ func TestBars(t *testing.T) {
 		{"jain", AtMost, 1},
 		{"drops", AtMost, 0},
 		{"survived", AtLeast, 1},
-		{stateMetric("competitive"), AtMost, 0},
+		{stateMetric(cc.StateCompetitive), AtMost, 0},
 		{"no_such_figure", AtLeast, 0},
 	})
 	want := []bool{true, false, false, true, true, true, false}

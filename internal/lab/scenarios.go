@@ -13,10 +13,6 @@ const mega = 1e6
 // fullPacket is a full packet on the wire, for buffers given in packets.
 const fullPacket = 1280 + headerBytes
 
-// stateCompetitive is the state of a controller that has given up its low queue
-// because others will not have one. Only vs-reno is a reason to enter it.
-const stateCompetitive = cc.State("competitive")
-
 // path is a clean path with a buffer of the given time at its rate.
 func path(mbps float64, rtt, buffer time.Duration) PathConfig {
 	return PathConfig{Rate: mbps * mega, RTT: rtt, Buffer: int(mbps * mega * buffer.Seconds() / 8)}
@@ -175,8 +171,8 @@ func (s *Scenario) bars() []Bar {
 	for _, f := range s.Flows {
 		cross = cross || f.Law != ""
 	}
-	if !cross {
-		bars = append(bars, Bar{stateMetric(stateCompetitive), AtMost, 0})
+	if !cross { // nobody is there to compete with
+		bars = append(bars, Bar{stateMetric(cc.StateCompetitive), AtMost, 0})
 	}
 	return append(bars, s.Bars...)
 }
