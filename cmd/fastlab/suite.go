@@ -50,7 +50,7 @@ Status 1 if "improved" misses a bar.`)
 	laws := fs.String("cc", "improved,static,reno", "congestion control `laws`, comma separated")
 	fs.Uint64Var(&c.seed, "seed", 1, "`seed` of every random draw")
 	fs.DurationVar(&c.duration, "d", 0, "cut scenarios short to this `duration`; bars are not judged then")
-	fs.DurationVar(&c.trace, "trace", 0, "print the state of path and controllers to stderr every `interval` of virtual time")
+	fs.DurationVar(&c.trace, "trace", 0, "print the state of path and controllers to stderr every `interval` of virtual time; one run at a time")
 	fs.DurationVar(&c.timeout, "timeout", 20*time.Minute, "`limit` for one scenario and law, by the wall's clock")
 	fs.IntVar(&c.parallel, "parallel", runtime.NumCPU(), "`number` of runs at a time; each takes one CPU")
 	fs.BoolVar(&c.json, "json", false, "print one JSON object a line instead of a table")
@@ -87,6 +87,9 @@ Status 1 if "improved" misses a bar.`)
 		return c, errors.New("-d and -trace must be 0 or more, -timeout above 0")
 	case c.one && (len(c.scenarios) != 1 || len(c.laws) != 1):
 		return c, errors.New("-one: wants one -scenario and one -cc")
+	}
+	if c.trace > 0 {
+		c.parallel = 1 // the traces of several runs would mix
 	}
 	return c, nil
 }

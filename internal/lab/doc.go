@@ -21,10 +21,14 @@
 //	           │ full, Down
 //	           ▼ dropped
 //
-// To run scenarios and print a line for each:
+// To run scenarios from the source tree, and print one line a run:
 //
 //	go test ./internal/lab -count=1 -v -run 'TestScenario$' -args -scenario wan,lan -cc improved,static,reno \
 //	    [-seed 3] [-d 20s] [-trace 100ms]
+//
+// `fastlab suite` prints them as a table or as JSON; each run is a child process
+// there (see Main), one on each CPU. A seed fixes the losses, the jitter, the
+// controllers' clock and what quic-go draws at random.
 //
 // What it never does: touch a socket, emulate the kernel's TCP (see fastlab wan
 // for that), or judge a law it was not asked to.
