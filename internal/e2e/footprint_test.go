@@ -13,8 +13,8 @@ import (
 func BenchmarkMemory(b *testing.B) {
 	const size = 2 << 30
 	upstream := startChild(b, roleUpstream)
-	r := newReport(b)
 	for b.Loop() {
+		r := newReport(b)
 		for _, protocol := range []string{"h2", "h3"} {
 			for _, way := range []struct {
 				name string
