@@ -51,8 +51,13 @@ type Flow struct {
 	RTT    time.Duration // without queueing
 	Packet int64         // bytes. 0: 1000, as in the article
 	Access float64       // rate of the sender's own link, bytes per second. 0: unlimited
-	Start  time.Duration
-	Stop   time.Duration // 0: at the end
+	// Overhead delays each packet by a random time up to so much before it enters
+	// the sender's own link, against the phase effects of flows in lockstep (as
+	// ns-2's overhead_). It needs Access.
+	Overhead time.Duration
+
+	Start time.Duration
+	Stop  time.Duration // 0: at the end
 
 	// AppRate limits what the application offers, in bytes per second, until
 	// AppUntil (0: always). 0: unlimited.
@@ -131,6 +136,8 @@ func (f *Flow) validate() error {
 		return fmt.Errorf("its Packet is %d: must be 0 to %d bytes", f.Packet, maxPacket)
 	case f.Access != 0 && !(f.Access >= 1e3 && f.Access <= 1e12):
 		return fmt.Errorf("its Access is %v: must be 0, or 1e3 to 1e12 bytes per second", f.Access)
+	case f.Overhead < 0 || f.Overhead > 0 && f.Access == 0:
+		return fmt.Errorf("its Overhead is %v: must be at least 0, and 0 without Access", f.Overhead)
 	case f.Start < 0 || f.Stop != 0 && f.Stop <= f.Start:
 		return fmt.Errorf("its Start and Stop are %v and %v: Stop must be 0 or above Start", f.Start, f.Stop)
 	case f.AppRate != 0 && !(f.AppRate >= 1 && f.AppRate <= 1e12):

@@ -45,6 +45,9 @@ func (f *flow) emit(now, number, size int64) {
 		f.sim.link.enqueue(now, p)
 		return
 	}
+	if f.config.Overhead > 0 {
+		now += f.sim.link.random.Int64N(int64(f.config.Overhead) + 1)
+	}
 	f.accessFree = max(f.accessFree, now) + int64(float64(size)*1e9/f.config.Access)
 	p.at = f.accessFree
 	f.access.push(p)
