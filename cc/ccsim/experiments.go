@@ -48,6 +48,8 @@ const (
 	articleRTT    = 100 * time.Millisecond
 	articleTheta  = 750 * time.Microsecond
 
+	leaver, joiner = 1, 2 // flows of Experiment 7, from 0
+
 	// Band is how near to its fair rate a flow must stay to have converged.
 	Band = 0.1
 	// RateSample is how often a rate (window over avgRTT) is taken.
@@ -118,9 +120,9 @@ func (e *Experiment) Config(law ExperimentLaw, seed uint64) Config {
 		}
 		if e.Joins {
 			switch i {
-			case 1:
+			case leaver:
 				f.Stop = e.Duration * 2 / 3
-			case 2:
+			case joiner:
 				f.Start = e.Duration / 3
 			}
 		}
@@ -179,15 +181,17 @@ func (e *Experiment) outcomes(law ExperimentLaw, r *Result) []Outcome {
 	third := e.Duration / 3
 	return []Outcome{
 		e.outcome(law, r, "start", e.Flows-1, 0, third),
-		e.outcome(law, r, "join", e.Flows, third, 2*third),
+		e.outcome(law, r, "join", e.Flows, third, 2*third, joiner),
 		e.outcome(law, r, "leave", e.Flows-1, 2*third, e.Duration),
 	}
 }
 
-func (e *Experiment) outcome(law ExperimentLaw, r *Result, phase string, flows int, from, to time.Duration) Outcome {
+// outcome takes the figures of a phase. Overshoot is that of the flows in over, or
+// of all: those that a joiner finds stand above their new share, and should.
+func (e *Experiment) outcome(law ExperimentLaw, r *Result, phase string, flows int, from, to time.Duration, over ...int) Outcome {
 	o := Outcome{
 		Experiment: *e, Law: law, Phase: phase, Flows: flows, Alpha: e.Alpha,
-		Overshoot: r.Overshoot(from, to), Peak: r.PeakQueueDelay(from, to), Utilization: r.Utilization(from, to),
+		Overshoot: r.Overshoot(from, to, over...), Peak: r.PeakQueueDelay(from, to), Utilization: r.Utilization(from, to),
 		// The last quarter stands for the equilibrium.
 		Queue: r.QueueDelay(to-(to-from)/4, to),
 	}

@@ -171,13 +171,19 @@ func (r *Result) share(i int) float64 {
 }
 
 // Overshoot is how far the highest rate of any flow between from and to (0: the
-// end) lay above its equal share, as a share of it.
-func (r *Result) Overshoot(from, to time.Duration) float64 {
+// end) lay above its equal share, as a share of it. With flows named, only theirs
+// counts.
+func (r *Result) Overshoot(from, to time.Duration, flows ...int) float64 {
+	if len(flows) == 0 {
+		for f := range r.Flows {
+			flows = append(flows, f)
+		}
+	}
 	first, last := r.span(from, to)
 	var worst float64
 	for i := first; i < last; i++ {
 		share := r.share(i)
-		for f := range r.Flows {
+		for _, f := range flows {
 			worst = max(worst, r.Flows[f].Samples[i].Rate()/share-1)
 		}
 	}

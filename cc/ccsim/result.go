@@ -43,7 +43,7 @@ type FlowResult struct {
 
 // FlowSample is a flow's state at one time.
 type FlowSample struct {
-	Running   bool  // started, and not stopped
+	Running   bool  // started before, and not stopped before
 	Delivered int64 // bytes that reached the receiver since the start
 	Queued    int64 // bytes of the flow's that wait at the bottleneck
 	cc.Snapshot
@@ -82,7 +82,7 @@ func (r *Result) add(now int64, s *sim) {
 	t.PeakQueue, t.waits, t.waited = s.link.queued, 0, 0
 	for i, f := range s.flows {
 		r.Flows[i].Samples = append(r.Flows[i].Samples, FlowSample{
-			Running: f.running, Delivered: f.receiver.delivered, Queued: f.queued,
+			Running: f.runs(now), Delivered: f.receiver.delivered, Queued: f.queued,
 			Snapshot: f.sender.snapshot(),
 		})
 	}

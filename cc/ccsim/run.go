@@ -24,7 +24,6 @@ type flow struct {
 	delay    int64 // half the round trip, ns
 	sender   sender
 	receiver *receiver
-	running  bool
 
 	queued int64 // bytes waiting at the bottleneck
 
@@ -36,6 +35,12 @@ type flow struct {
 	starting, stopping timer
 
 	sentPackets, lostPackets, spurious int64
+}
+
+// runs says whether the flow has just been running: a sample describes the time
+// that ends with it.
+func (f *flow) runs(now int64) bool {
+	return now > int64(f.config.Start) && (f.config.Stop == 0 || now <= int64(f.config.Stop))
 }
 
 // emit puts a packet on its way to the bottleneck.
@@ -115,10 +120,10 @@ func (s *sim) newFlow(config Flow) *flow {
 		f.sender = newNS2Sender(f, *config.NS2, config.Packet)
 		f.receiver = newReceiver(f, 1, int64(s.config.Link.AckGrain))
 	}
-	f.starting = newTimer(func(now int64) { f.running = true; f.sender.start(now) })
+	f.starting = newTimer(f.sender.start)
 	s.events.set(&f.starting, int64(config.Start))
 	if config.Stop > 0 {
-		f.stopping = newTimer(func(int64) { f.running = false; f.sender.stop() })
+		f.stopping = newTimer(func(int64) { f.sender.stop() })
 		s.events.set(&f.stopping, int64(config.Stop))
 	}
 	return f

@@ -28,6 +28,7 @@ func commands() []command {
 	return []command{
 		{"run", "start Orthanc and fastpacs in front of it, on loopback, until Ctrl-C", runRun},
 		{"demo", "send a CT study over an emulated slow link: improved FAST against Reno", runDemo},
+		{"paper", "run the article's experiments in a simulator, with its laws and ours", runPaper},
 		{"suite", "run named scenarios in virtual time and hold them against their bars", runSuite},
 	}
 }
