@@ -74,7 +74,7 @@ or less, and every instance comes back identical.
 	fs.StringVar(&c.fastpacs, "fastpacs", "", "the fastpacs `program`; else it is built from source, or found beside this one")
 	fs.IntVar(&c.slices, "slices", 300, "`number` of slices of the study, 0.5 MB each")
 	fs.IntVar(&c.baseline, "baseline-slices", 20, "`number` of them that Reno has to send")
-	fs.IntVar(&c.parallel, "parallel", 8, "`number` of instances asked for at a time; 0 asks for whole studies in one response")
+	fs.IntVar(&c.parallel, "parallel", 8, "`number` of instances asked for at a time, as viewers do; 0 asks for the whole study in one response, which fills the link just as well")
 	fs.Float64Var(&c.mbps, "mbps", 100, "`rate` of the link, Mb/s")
 	fs.DurationVar(&c.rtt, "rtt", 80*time.Millisecond, "round-trip `time` of the link without queues")
 	fs.Float64Var(&c.loss, "loss", 0.5, "random loss toward the client, `percent`")
