@@ -61,6 +61,8 @@
 //   - With little backlog for 4 round trips the window grows by a quarter per round
 //     trip until a backlog shows: the law's own alpha per round trip would take
 //     minutes to use capacity that became free.
+//   - On paths below 1 ms the window has a fixed limit: RTTs there tell of
+//     schedulers, and the buffer that overflows is the receiver's.
 //   - Loss below 0.6 % costs nothing. Above, alpha comes down, since the buffer may
 //     be smaller than alpha; above 3 % the window is held at rate*baseRTT + alpha;
 //     above 9 % it is reduced. ECN marks count as loss of packets.

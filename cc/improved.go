@@ -68,7 +68,9 @@ func (i *interval) spread() float64 {
 // end of slow start and Algorithm 3's gain, with what a paced QUIC sender on
 // real paths needs besides (see doc.go).
 func NewImproved(p Params, maxDatagramSize int64, rtt RTTSource) Controller {
-	return newSender(&improved{p: p, st: StateSlowStart, alphaScale: 1}, p.BaseWindow, maxDatagramSize, rtt)
+	s := newSender(&improved{p: p, st: StateSlowStart, alphaScale: 1}, p.BaseWindow, maxDatagramSize, rtt)
+	s.short = p.ShortPathWindow
+	return s
 }
 
 func (l *improved) name() Law    { return LawImproved }

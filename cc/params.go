@@ -42,6 +42,12 @@ type Params struct {
 	// (stated: 0.09 to 0.1).
 	ExitBacklog float64
 
+	// ShortPathWindow is the largest window in packets while baseRTT is below 1 ms,
+	// as on loopback and in one room: RTTs there tell of schedulers, not of queues,
+	// and receivers drop what they have no time for (quic-go keeps 256 packets). 150
+	// (measured: 1.3 times the rate on loopback, and no loss instead of 2 %).
+	ShortPathWindow float64
+
 	// BaseWindow is how long an RTT sample may serve as baseRTT. 8 s, above the
 	// drain period (measured).
 	BaseWindow time.Duration
@@ -83,7 +89,7 @@ func DefaultParams() Params {
 		AlphaPackets: 8, AlphaRate: 1.25e6, AlphaOwn: 0.15, AlphaPath: 0.35, AlphaMin: 4, JitterAlpha: 1,
 		GammaMin: 0.25, PacingGain: 1.05,
 		StartGrowth: 2, StartNear: 0.125, StartGrowthNear: 1.5, ExitBacklog: 0.1,
-		BaseWindow: 8 * time.Second, DrainPeriod: 5 * time.Second, DrainDepth: 0.75, DrainTime: 100 * time.Millisecond,
+		ShortPathWindow: 150, BaseWindow: 8 * time.Second, DrainPeriod: 5 * time.Second, DrainDepth: 0.75, DrainTime: 100 * time.Millisecond,
 		ProbeBacklog: 0.3, ProbeGrowth: 1.25, ProbeRounds: 4, ProbeBackoff: time.Second, ProbeBackoffMax: 30 * time.Second,
 		LossAlpha: 0.006, AlphaBackoff: 0.8, AlphaScaleMin: 0.1,
 		LossCap: 0.03, LossCut: 0.09, LossBurst: 0.1, WindowBackoff: 0.85,

@@ -48,6 +48,7 @@ type sender struct {
 	datagram int64
 
 	window   float64 // bytes
+	short    float64 // packets; the largest window while baseRTT is below granularity, 0: any
 	inFlight int64   // bytes, as of the last event
 	origin   int64   // transport time of controller time 0
 	now      int64   // controller time of the last event
@@ -218,8 +219,12 @@ func (s *sender) settleOutage() {
 	}
 }
 
-// setWindow sets the window in bytes, not below the minimum.
+// setWindow sets the window in bytes, not below the minimum, and on a short path
+// not above its limit.
 func (s *sender) setWindow(bytes float64) {
+	if s.short > 0 && s.base.value > 0 && s.base.value < granularity {
+		bytes = min(bytes, s.short*float64(s.datagram))
+	}
 	s.window = max(bytes, float64(minWindowPackets*s.datagram))
 }
 
