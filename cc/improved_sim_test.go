@@ -119,8 +119,8 @@ func TestImprovedBlackout(t *testing.T) {
 	between(t, "dropped", r.Dropped(back, 0), 0, 0)
 }
 
-// TestImprovedChangesOfThePath: a shorter path is used at once, and a slower link
-// is not overfilled.
+// TestImprovedChangesOfThePath: a longer path is not taken for a queue for ever
+// (trap 3), a shorter one is used at once, and a slower link is not overfilled.
 func TestImprovedChangesOfThePath(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -129,8 +129,10 @@ func TestImprovedChangesOfThePath(t *testing.T) {
 		changes ccsim.Change
 		delay   time.Duration // most, from 10 s after the change
 	}{
+		{"longer", 50, 40 * ms, ccsim.Change{RTT: 120 * ms}, 8 * ms},
 		{"shorter", 50, 120 * ms, ccsim.Change{RTT: 40 * ms}, 8 * ms},
 		{"slower", 100, 80 * ms, ccsim.Change{Rate: mbps(20)}, 15 * ms},
+		{"faster", 20, 80 * ms, ccsim.Change{Rate: mbps(100)}, 8 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.changes.At = 12 * second
