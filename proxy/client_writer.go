@@ -66,8 +66,21 @@ func (c *clientWriter) WriteHeader(code int) {
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // or the server guesses one
 	}
+	if c.leavesBody() {
+		// Or the server lets the answer out only when it has read the body. It must
+		// not take the rest of the body for the next request then.
+		_ = c.x.control.EnableFullDuplex()
+		h.Set("Connection", "close")
+	}
 	c.header = h
 	c.under.WriteHeader(code)
+}
+
+// leavesBody tells whether there is a part of an HTTP/1 request body on the
+// connection that the exchange has not read.
+func (c *clientWriter) leavesBody() bool {
+	r := c.x.request
+	return r.ProtoMajor == 1 && r.ContentLength != 0 && !c.x.requestRead.Load()
 }
 
 // inform sends a 1xx answer. 100 is left to the server, which sends it when the
@@ -152,17 +165,21 @@ func (c *clientWriter) fail(err error) {
 	c.x.fail(OutcomeClientAborted, err)
 }
 
+// lingerTime is how long a client may go on sending a body that nobody wants, for
+// it to find the answer before the end of its connection.
+const lingerTime = 5 * time.Second
+
 // release bounds what the server does once the handler has returned: writing
-// what is left in its buffers, and over HTTP/1 reading what the client goes on to
-// send of a body that nobody wants. The server clears the deadlines.
+// what is left in its buffers, and reading on for a client that may not have
+// seen the answer. The server clears the deadlines.
 func (c *clientWriter) release() {
 	if c.status == http.StatusSwitchingProtocols {
 		return // hijacked
 	}
-	soon := time.Now().Add(c.stall.idle)
-	_ = c.x.control.SetWriteDeadline(soon) // a front without deadlines is not a network's
-	if c.x.request.ProtoMajor == 1 && c.x.request.ContentLength != 0 {
-		_ = c.x.control.SetReadDeadline(soon)
+	// A front without deadlines is not a network's.
+	_ = c.x.control.SetWriteDeadline(time.Now().Add(c.stall.idle))
+	if c.leavesBody() {
+		_ = c.x.control.SetReadDeadline(time.Now().Add(lingerTime))
 	}
 }
 

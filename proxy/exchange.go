@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,7 @@ type exchange struct {
 	upstreamStart time.Time
 	upstreamTime  time.Duration // 0 until the answer's header is there
 	requestBytes  atomic.Int64  // written by the goroutine that sends the body upstream
+	requestRead   atomic.Bool   // so is this: the body was read to its end
 
 	readCut, writeCut atomic.Bool // the client stalled, this way or that
 
@@ -179,5 +181,15 @@ func (x *exchange) log(e Exchange, cause error) {
 		slog.String("proto", x.request.Proto),
 		slog.Int("status", x.client.status),
 		slog.Int64("bytes", e.ResponseBytes),
-		slog.Any("error", cause))
+		slog.String("error", withoutQuotation(cause)))
+}
+
+// withoutQuotation is an error without what it quotes: the transport quotes the
+// bytes that it cannot parse, and they may be anything that an archive holds.
+func withoutQuotation(err error) string {
+	s, _, quotes := strings.Cut(err.Error(), `"`)
+	if quotes {
+		s += "[...]"
+	}
+	return s
 }

@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,10 @@ func TestUpstreamFailures(t *testing.T) {
 			_, _ = http.ReadRequest(r)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 2<<20)+"\r\n\r\n")
 		}), 502, OutcomeUpstreamError},
+		{"invalid status", newRawUpstream(t, func(c net.Conn, r *bufio.Reader) {
+			_, _ = http.ReadRequest(r)
+			_, _ = io.WriteString(c, "HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n")
+		}), 502, OutcomeUpstreamError},
 		{"no TLS", strings.Replace(newRawUpstream(t, func(c net.Conn, r *bufio.Reader) {
 			_, _ = io.WriteString(c, "220 hello\r\n")
 			_, _ = io.Copy(io.Discard, r)
@@ -113,8 +119,9 @@ func TestUpstreamFailures(t *testing.T) {
 // A client that goes away lets go of the archive at once, whatever it was
 // waiting for.
 func TestClientAborts(t *testing.T) {
-	released := make(chan error, 1)
+	reached, released := make(chan struct{}, 1), make(chan error, 1)
 	h := newHandlerUnderTest(t, newTestUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		reached <- struct{}{}
 		switch r.URL.Path {
 		case "/header": // never comes
 			<-r.Context().Done()
@@ -137,18 +144,24 @@ func TestClientAborts(t *testing.T) {
 			var body io.Reader
 			method := "GET"
 			if path == "/upload" {
-				method, body = "POST", &cancelAfter{&pattern{}, 1 << 20, cancel}
+				method, body = "POST", new(pattern) // without end
 			}
 			r, _ := http.NewRequestWithContext(ctx, method, f.url+path, body)
-			if path == "/header" {
-				time.AfterFunc(50*time.Millisecond, cancel)
-			}
-			res, err := f.client.Do(r)
-			if err == nil {
-				_, _ = io.CopyN(io.Discard, res.Body, 1<<20)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				res, err := f.client.Do(r)
+				if err == nil {
+					_, _ = io.CopyN(io.Discard, res.Body, 1<<20)
+					cancel()
+					_ = res.Body.Close()
+				}
+			}()
+			receive(t, reached)
+			if path != "/body" {
 				cancel()
-				_ = res.Body.Close()
 			}
+			<-done
 			cancel()
 			if err := receive(t, released); err == nil {
 				t.Errorf("%s: the upstream saw a clean end", path)
@@ -156,22 +169,6 @@ func TestClientAborts(t *testing.T) {
 			h.wantOutcome(t, OutcomeClientAborted)
 		}
 	})
-}
-
-// cancelAfter calls cancel after n bytes.
-type cancelAfter struct {
-	io.Reader
-	n      int
-	cancel func()
-}
-
-func (c *cancelAfter) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if c.n -= n; c.n < 0 {
-		c.cancel()
-		return n, errors.New("enough")
-	}
-	return n, err
 }
 
 // A body whose chunks are malformed is refused, and the archive sees it break off.
@@ -223,6 +220,31 @@ func TestG05AbortPanicIsLetThrough(t *testing.T) {
 			t.Errorf("panic %v", p)
 		}
 	})
+}
+
+// Neither the log nor the client may see what a confused archive sends instead of
+// a status line, nor what was asked of it.
+func TestLogHoldsNoData(t *testing.T) {
+	var b bytes.Buffer
+	cfg := DefaultHandlerConfig()
+	cfg.Upstream = newRawUpstream(t, func(c net.Conn, r *bufio.Reader) {
+		_, _ = http.ReadRequest(r)
+		_, _ = io.WriteString(c, "DICM SECRET^NAME\r\n\r\n")
+	})
+	h, err := NewHandler(cfg, slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/patients/SECRET?PatientName=SECRET", nil)
+	r.Header.Set("Authorization", "SECRET")
+	h.ServeHTTP(w, r)
+	if w.Code != 502 || !strings.Contains(b.String(), "malformed HTTP") {
+		t.Errorf("%d, log %q", w.Code, b.String())
+	}
+	if strings.Contains(b.String()+w.Body.String(), "SECRET") {
+		t.Errorf("log %q, body %q", b.String(), w.Body)
+	}
 }
 
 func TestProbe(t *testing.T) {

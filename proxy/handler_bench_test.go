@@ -120,4 +120,3 @@ func BenchmarkLargePOST(b *testing.B) {
 		_ = res.Body.Close()
 	}
 }
-

@@ -36,11 +36,6 @@ func (x *exchange) answer(status int) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
-	if status == http.StatusRequestEntityTooLarge || status == http.StatusRequestTimeout || status == http.StatusBadRequest {
-		if x.request.ProtoMajor == 1 {
-			h.Set("Connection", "close") // the rest of the body is not waited for
-		}
-	}
 	x.client.WriteHeader(status)
 	_, _ = io.WriteString(x.client, text) // failure is in the exchange already
 }

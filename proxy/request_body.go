@@ -88,6 +88,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	switch {
 	case err == io.EOF:
+		b.x.requestRead.Store(true)
 		b.copyTrailers()
 	case err != nil:
 		err = b.fail(err)

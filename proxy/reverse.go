@@ -88,10 +88,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.client = newClientWriter(w, x)
 	defer x.finish()
 
-	out, ok := h.admit(x)
-	if !ok {
-		return
+	if out, ok := h.admit(x); ok {
+		h.pass(ctx, x, out)
 	}
+	x.client.release()
+}
+
+// pass hands out to the archive and the answer to the client.
+func (h *Handler) pass(ctx context.Context, x *exchange, out *http.Request) {
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	if ctx.Value(http.ServerContextKey) == nil {
 		// The ReverseProxy lets a broken answer end cleanly unless it finds a server
@@ -99,8 +103,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx = context.WithValue(ctx, http.ServerContextKey, http3Server)
 	}
 	h.proxy.ServeHTTP(x.client, out.WithContext(ctx))
-
-	x.client.release()
 }
 
 // http3Server stands for a server that is not an http.Server.
@@ -134,10 +136,6 @@ func (h *Handler) admit(x *exchange) (out *http.Request, ok bool) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		out.Body, out.ContentLength = http.NoBody, 0
 		return out, true
-	}
-	if r.ProtoMajor == 1 {
-		// Or the server waits for the whole body before it lets an answer out.
-		_ = x.control.EnableFullDuplex()
 	}
 	body := newRequestBody(x)
 	out.Body = body
@@ -190,7 +188,10 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	x.upstreamStart = time.Now()
 }
 
-var errUnaskedUpgrade = errors.New("the archive switched to a protocol that was not asked for")
+var (
+	errUnaskedUpgrade = errors.New("the archive switched to a protocol that was not asked for")
+	errInvalidStatus  = errors.New("the status of the archive's answer is no final one")
+)
 
 // modifyResponse makes the client's answer from the archive's.
 func (h *Handler) modifyResponse(res *http.Response) error {
@@ -201,6 +202,9 @@ func (h *Handler) modifyResponse(res *http.Response) error {
 			return errUnaskedUpgrade
 		}
 		return nil
+	}
+	if res.StatusCode < 200 {
+		return errInvalidStatus
 	}
 	res.Header.Del("Alt-Svc")
 	h.cors.allow(x.request, res.Header)

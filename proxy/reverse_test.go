@@ -399,13 +399,13 @@ func TestG01G10ConnectionNamedHeaders(t *testing.T) {
 func TestHopByHopResponseHeadersOnEveryFront(t *testing.T) {
 	h := newHandlerUnderTest(t, newRawUpstream(t, func(c net.Conn, r *bufio.Reader) {
 		if _, err := http.ReadRequest(r); err == nil {
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=1\r\nUpgrade: h2c\r\nAlt-Svc: h3=\":1\"\r\nContent-Length: 2\r\n\r\nok")
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=1\r\nUpgrade: h2c\r\nAlt-Svc: h3=\":1\"\r\nX-Latin: M\xfcller\r\nContent-Length: 2\r\n\r\nok")
 		}
 	}), nil)
 	eachFront(t, h, func(t *testing.T, f front) {
 		a := f.get(t, "/")
-		if a.body != "ok" || a.bodyErr != nil {
-			t.Errorf("%q %v", a.body, a.bodyErr)
+		if a.body != "ok" || a.bodyErr != nil || a.Header.Get("X-Latin") != "M\xfcller" {
+			t.Errorf("%q %v %q", a.body, a.bodyErr, a.Header)
 		}
 		for _, name := range []string{"Connection", "X-Hop", "Keep-Alive", "Upgrade", "Alt-Svc"} {
 			if v, ok := a.Header[name]; ok {

@@ -324,3 +324,50 @@ func TestW15EarlyAnswer(t *testing.T) {
 		_ = res.Body.Close()
 	})
 }
+
+// What is left of a body when the answer is out must not be taken for a request.
+func TestUnreadBodyIsNotTheNextRequest(t *testing.T) {
+	requests := make(chan string, 10)
+	h := newHandlerUnderTest(t, newTestUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		requests <- r.URL.Path
+		w.WriteHeader(http.StatusUnauthorized)
+	}), func(c *HandlerConfig) { c.MaxRequestBody = 1000 })
+	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: pacs.test\r\n\r\n"
+	for name, tt := range map[string]struct{ head, rest string }{
+		"length":    {fmt.Sprintf("Content-Length: %d\r\n\r\n", len(smuggled)), smuggled},
+		"chunked":   {"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", smuggled},
+		"too large": {"Content-Length: 1001\r\n\r\n", smuggled},
+		"early":     {"Early-Data: 1\r\nContent-Length: 1\r\n\r\n", "x" + smuggled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newRawClient(t, h)
+			c.send(t, "POST /first HTTP/1.1\r\nHost: pacs.test\r\n"+tt.head)
+			if head := c.readHead(t); !strings.HasPrefix(head, "HTTP/1.1 4") || !strings.Contains(head, "Connection: close\r\n") {
+				t.Errorf("%q", head)
+			}
+			_, _ = io.WriteString(c, tt.rest)
+			_ = c.Conn.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c.r) // until the end of the connection
+			for len(requests) > 0 {
+				if path := <-requests; path != "/first" {
+					t.Errorf("the upstream was asked for %s", path)
+				}
+			}
+		})
+	}
+}
+
+// An archive that does not read a body, however small, costs at most the
+// client's connection, and the client is told.
+func TestAnswersWithoutReadingTheBody(t *testing.T) {
+	h := newHandlerUnderTest(t, newTestUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+	}), nil)
+	eachFront(t, h, func(t *testing.T, f front) {
+		for range 200 {
+			if a := f.do(t, "POST", "/", strings.NewReader("body"), nil); a.StatusCode != 409 {
+				t.Fatal(a.StatusCode)
+			}
+		}
+	})
+}
