@@ -230,7 +230,9 @@ func fakeArchive(w http.ResponseWriter, r *http.Request) {
 	var n int
 	switch {
 	case r.URL.Path == "/echo":
-		_, _ = io.Copy(w, r.Body)
+		// All of it first: an answer before costs an HTTP/1 client its connection.
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
 	case scan(r.URL.Path, "/n/%d", &n):
 		w.Header().Set("Content-Length", fmt.Sprint(n))
 		for chunk := strings.Repeat("x", 32<<10); n > 0; n -= len(chunk) {
