@@ -57,6 +57,14 @@ func (b *baseRTT) set(now, rtt int64) {
 	b.value, b.seenAt, b.curAt, b.started = rtt, now, now, true
 }
 
+// thaw lets samples expire again, beginning with the value of before.
+func (b *baseRTT) thaw(now int64) {
+	if b.frozen {
+		b.frozen = false
+		b.set(now, b.value)
+	}
+}
+
 // turn drops the buckets that have left the window. A bucket without samples
 // keeps nothing; with no sample in the whole window the value stays.
 func (b *baseRTT) turn(now int64) {

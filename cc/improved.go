@@ -23,7 +23,6 @@ type improved struct {
 	pathRTT    int64   // ns; lowest RTT sample of the interval
 	wOld       int64   // bytes in flight when that sample's packet was sent
 	interval   interval
-	emptyAt    int64 // when the queue was last seen empty, or nearly so
 	holdUntil  int64 // packets sent before this say nothing about the window
 
 	alphaScale float64 // lowered by loss
@@ -137,9 +136,6 @@ func (l *improved) sense(s *sender) {
 	l.pathRTT, l.wOld = low, l.interval.wOld
 	l.queueDelay = max(low-s.base.value, 0)
 	l.backlog = Backlog(float64(l.interval.wOld), float64(s.base.value), float64(low))
-	if l.backlog < l.p.ExitBacklog*l.alpha(s) {
-		l.emptyAt = s.now
-	}
 }
 
 // nextInterval starts collecting anew.

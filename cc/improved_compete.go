@@ -10,6 +10,7 @@ import "time"
 // compete is what is known of others.
 type compete struct {
 	fails    int     // drains in a row that left a queue
+	passes   int     // drains in a row that did not
 	capacity float64 // bytes/s, of the path when competition began
 	since    int64   // alone or without a queue since then; 0: neither
 	left     int64   // when competition last ended
@@ -20,9 +21,16 @@ const (
 	// competeBackoff and one packet per round trip are those of the Reno that
 	// others run (quic-go's and CUBIC's share kept on loss is 0.7).
 	competeBackoff = 0.7
-	// competeFails drains in a row must find a queue; one, if competition ended
-	// only a short while ago.
-	competeFails = 2
+	// competeFails drains in a row must find a queue, since a newcomer in slow start
+	// fills it too; one, if competition ended only a short while ago.
+	competeFails = 3
+	// competePasses drains in a row must find none before it ends: a single one may
+	// fall into the moment after the others' cut.
+	competePasses = 3
+	// competeDepth is the share of the bandwidth-delay product kept in flight in a
+	// drain meanwhile: it costs less of our share, and still empties a queue that is
+	// only ours.
+	competeDepth = 0.9
 	// aloneShare of the path's capacity, held for aloneTime, shows that nobody
 	// else is there.
 	aloneShare = 0.93
@@ -41,9 +49,13 @@ const (
 func (l *improved) othersHoldQueue(s *sender) bool {
 	if l.queueDelay <= l.foreignQueue(s) {
 		l.compete.fails = 0
-		return false
+		l.compete.passes++
+		return l.drain.competing && l.compete.passes < competePasses
 	}
-	l.compete.fails++
+	l.compete.passes = 0
+	if l.compete.fails++; l.drain.competing {
+		return true
+	}
 	recent := l.compete.left > 0 && s.now-l.compete.left < competeMemory
 	return l.compete.fails >= competeFails || recent
 }
@@ -63,7 +75,8 @@ func (l *improved) startCompeting(s *sender) {
 }
 
 // competing adds one packet per round trip, as Reno does, and looks whether there
-// is still a reason to.
+// is still a reason to. Drains go on: senders like us that took each other for
+// others find out so.
 func (l *improved) competing(s *sender, p *sentPacket) {
 	if l.compete.ramp && s.window*1e9 > rampShare*l.compete.capacity*s.avgRTT {
 		l.compete.ramp = false
@@ -79,6 +92,9 @@ func (l *improved) competing(s *sender, p *sentPacket) {
 		return
 	}
 	l.sense(s)
+	if l.considerDrain(s) {
+		return
+	}
 	alone := s.delivery.rate() > aloneShare*l.compete.capacity
 	empty := l.queueDelay < max(s.base.value/16, 2*granularity)
 	switch {
@@ -95,6 +111,6 @@ func (l *improved) competing(s *sender, p *sentPacket) {
 
 func (l *improved) stopCompeting(s *sender) {
 	l.compete = compete{left: s.now}
-	s.base.frozen = false
+	s.base.thaw(s.now)
 	l.land(s, s.delivery.rate())
 }

@@ -8,24 +8,32 @@ package cc
 type drain struct {
 	window float64 // to return to, bytes
 	until  int64   // end of the drained state; 0 while the queue still empties
+
+	competing bool // return to competition, if others still hold the queue
 }
 
-func (l *improved) considerDrain(s *sender) {
+// considerDrain begins a drain if one is due, and says whether.
+func (l *improved) considerDrain(s *sender) bool {
 	period := int64(l.p.DrainPeriod)
 	shared := s.now + s.origin
 	if s.now < l.nextDrain {
-		return
+		return false
 	}
-	// A queue that was empty since the last drain has shown the base already.
-	due := l.nextDrain > 0 && s.now-l.emptyAt > period*3/4
+	// Below 1 ms RTTs tell of schedulers, and a drain would only cost time.
+	due := l.nextDrain > 0 && s.base.value >= granularity
 	l.nextDrain = s.now + period - (shared%period+period)%period
 	if !due || l.interval.limited {
-		return
+		return false
 	}
-	l.drain = drain{window: s.window}
+	l.drain = drain{window: s.window, competing: l.st == StateCompetitive}
 	bdp := s.delivery.rate() * float64(s.base.value) / 1e9
-	s.setWindow(l.p.DrainDepth * min(bdp, s.window))
+	depth := l.p.DrainDepth
+	if l.drain.competing {
+		depth = competeDepth
+	}
+	s.setWindow(depth * min(bdp, s.window))
 	l.enter(s, StateDrain)
+	return true
 }
 
 func (l *improved) drained(s *sender) {
@@ -40,11 +48,18 @@ func (l *improved) drained(s *sender) {
 	}
 	l.sense(s)
 	s.setWindow(l.drain.window)
-	if l.othersHoldQueue(s) {
+	switch others := l.othersHoldQueue(s); {
+	case others && l.drain.competing:
+		l.enter(s, StateCompetitive)
+		return
+	case others:
 		l.startCompeting(s)
 		return
+	case l.drain.competing:
+		l.stopCompeting(s)
+	default:
+		l.enter(s, StateSteady)
 	}
-	l.enter(s, StateSteady)
 	// Packets sent while draining would make the queue look empty.
 	l.holdUntil = s.now + int64(s.avgRTT)/2
 }

@@ -14,11 +14,11 @@ import (
 func TestImprovedFillsTheLink(t *testing.T) {
 	for _, c := range []struct {
 		rate, rtt float64 // Mb/s, ms
-	}{{10, 40}, {100, 1}, {100, 80}, {960, 100}} {
+	}{{10, 40}, {100, 1}, {100, 80}, {480, 100}} {
 		t.Run(fmt.Sprintf("%.0f Mb/s, %.0f ms", c.rate, c.rtt), func(t *testing.T) {
 			rtt := time.Duration(c.rtt * float64(ms))
 			r := simulate(t, ccsim.Config{
-				Link: path(c.rate, max(rtt, 50*ms)), Flows: flows(1, cc.LawImproved, rtt), Duration: 14 * second,
+				Link: path(c.rate, max(rtt, 50*ms)), Flows: flows(1, cc.LawImproved, rtt), Duration: 11 * second,
 			})
 			// Between two drains, which fall on multiples of 5 s.
 			from, to := 6*second, 9500*ms
@@ -51,11 +51,11 @@ func TestImprovedLands(t *testing.T) {
 		{"deep buffer", path(20, 2*second), 1, 40 * ms, 15 * ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := simulate(t, ccsim.Config{Link: c.link, Flows: flows(c.n, cc.LawImproved, c.rtt), Duration: 4 * second})
+			r := simulate(t, ccsim.Config{Link: c.link, Flows: flows(c.n, cc.LawImproved, c.rtt), Duration: 3 * second})
 			between(t, "peak, ms", r.PeakQueueDelay(0, 0).Seconds()*1e3, 0, c.peak.Seconds()*1e3)
 			between(t, "utilization from 1.5 s", r.Utilization(1500*ms, 0), 0.95, 1.001)
 			if last(r, 0).State == cc.StateSlowStart {
-				t.Error("still in slow start after 4 s")
+				t.Error("still in slow start after 3 s")
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestImprovedLands(t *testing.T) {
 // TestImprovedShares: three flows together settle fast, at equal rates and a
 // queue of alpha each.
 func TestImprovedShares(t *testing.T) {
-	r := simulate(t, ccsim.Config{Link: path(960, 100*ms), Flows: flows(3, cc.LawImproved, 100*ms), Duration: 10 * second})
+	r := simulate(t, ccsim.Config{Link: path(960, 100*ms), Flows: flows(3, cc.LawImproved, 100*ms), Duration: 5 * second})
 	after, settled := r.Convergence(0.1, 0, 0)
 	if !settled {
 		t.Error("not settled")
@@ -75,7 +75,7 @@ func TestImprovedShares(t *testing.T) {
 	for i := range r.Flows {
 		alpha += last(r, i).Alpha
 	}
-	between(t, "queue over the sum of alpha", r.QueueDelay(6*second, 9500*ms).Seconds()*mbps(960)/packet/alpha, 0.8, 1.2)
+	between(t, "queue over the sum of alpha", r.QueueDelay(3*second, 4900*ms).Seconds()*mbps(960)/packet/alpha, 0.8, 1.2)
 }
 
 // TestImprovedIgnoresRandomLoss: loss without a queue is not congestion (trap 4).

@@ -21,7 +21,7 @@ func TestStaticEquilibrium(t *testing.T) {
 	}{
 		{"one flow", 100, 50, 1, 40 * ms, 0.05},
 		{"Experiment 1", 96, 200, 3, 100 * ms, 0.05},
-		{"Experiment 3", 480, 1000, 3, 100 * ms, 0.05},
+		{"Experiment 3 at a fifth", 192, 400, 3, 100 * ms, 0.05},
 		{"ten flows", 100, 20, 10, 30 * ms, 0.15},
 	} {
 		t.Run(c.name, func(t *testing.T) {

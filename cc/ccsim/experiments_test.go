@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// outcome runs an experiment of the article's by its number.
-func outcome(t *testing.T, number int, law ExperimentLaw) Outcome {
+// outcome runs an experiment of the article's by its number, cut short to what its
+// figures need.
+func outcome(t *testing.T, number int, law ExperimentLaw, duration time.Duration) Outcome {
 	t.Helper()
 	for _, e := range Experiments() {
 		if e.Number == number {
+			e.Duration = duration
 			o, err := e.Run(law, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -27,8 +29,9 @@ func outcome(t *testing.T, number int, law ExperimentLaw) Outcome {
 // TestArticle holds the reproduced figures inside bands around the article's: 2 s
 // for Experiments 1 and 3, 10 s for 2, an overshoot below 6 % for 5, and 6 better.
 func TestArticle(t *testing.T) {
-	one, two, three := outcome(t, 1, Alg1), outcome(t, 2, Alg1), outcome(t, 3, Alg1)
-	five, six := outcome(t, 5, Alg2), outcome(t, 6, Alg3)
+	const s = time.Second
+	one, two, three := outcome(t, 1, Alg1, 8*s), outcome(t, 2, Alg1, 14*s), outcome(t, 3, Alg1, 6*s)
+	five, six := outcome(t, 5, Alg2, 8*s), outcome(t, 6, Alg3, 8*s)
 	between := func(what string, got, low, high float64) {
 		t.Helper()
 		if !(got >= low && got <= high) {
@@ -46,20 +49,10 @@ func TestArticle(t *testing.T) {
 	for _, o := range []Outcome{one, two, three, five, six} {
 		between("queue over N*alpha/c", o.Queue.Seconds()/o.Equilibrium.Seconds(), 0.97, 1.03)
 	}
-}
-
-// TestImprovedBeatsTheArticle: the production law settles at least as fast as
-// Algorithm 3, with a queue that stays small.
-func TestImprovedBeatsTheArticle(t *testing.T) {
-	for _, number := range []int{1, 6} {
-		ours, theirs := outcome(t, number, Improved), outcome(t, number, Alg3)
-		if *ours.Convergence > *theirs.Convergence {
-			t.Errorf("experiment %d: %v, Algorithm 3 needs %v", number, *ours.Convergence, *theirs.Convergence)
-		}
-		if ours.Peak > 35*time.Millisecond {
-			t.Errorf("experiment %d: the queue peaks at %v", number, ours.Peak)
-		}
-	}
+	// The production law settles at least as fast, with a queue that stays small.
+	ours := outcome(t, 6, Improved, 4*s)
+	between("production law: convergence over Experiment 6's", ours.Convergence.Seconds()/six.Convergence.Seconds(), 0, 1)
+	between("production law: peak queue, s", ours.Peak.Seconds(), 0, 0.035)
 }
 
 func TestSweep(t *testing.T) {
@@ -78,10 +71,12 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestExperiment7 runs the joins and leaves on a tenth of the time.
+// TestExperiment7 runs the joins and leaves on a tenth of the time, at a tenth of
+// the rate.
 func TestExperiment7(t *testing.T) {
 	e := Experiments()[5]
 	e.Duration /= 10
+	e.Capacity /= 10
 	o, err := e.Run(Alg3, 1)
 	if err != nil {
 		t.Fatal(err)
