@@ -25,6 +25,7 @@ type clientWriter struct {
 	mu     sync.Mutex  // header and status of under; a 100 may come from elsewhere
 	header http.Header // the answer's, or the next 1xx's, until status is set; then under's
 	status int         // final, 0 until sent
+	over   bool        // under is no longer ours
 
 	written int64
 }
@@ -104,7 +105,7 @@ func (c *clientWriter) sendContinue() {
 }
 
 func (c *clientWriter) writeInformational(code int, header http.Header) {
-	if c.status != 0 {
+	if c.status != 0 || c.over {
 		return
 	}
 	h := c.under.Header()
@@ -163,6 +164,14 @@ func (c *clientWriter) fail(err error) {
 		return
 	}
 	c.x.fail(OutcomeClientAborted, err)
+}
+
+// leave keeps the goroutine that reads the request body, which may outlive the
+// handler, from writing.
+func (c *clientWriter) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
 }
 
 // lingerTime is how long a client may go on sending a body that nobody wants, for

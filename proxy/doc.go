@@ -28,7 +28,8 @@
 //	dial, TLS          DialTimeout
 //	first answer byte  ResponseHeaderTimeout, from the end of the request
 //	body, each way,    BodyIdleTimeout without a single byte of progress; it
-//	each leg           never cuts a slow body
+//	each leg           never cuts a slow body. A wait during which a QUIC client
+//	                   took a part is waited for once more.
 //
 // How an exchange ends:
 //

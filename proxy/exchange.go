@@ -151,6 +151,7 @@ func (x *exchange) finish() {
 	}
 	cause := x.cause
 	x.mu.Unlock()
+	x.client.leave()
 	x.cancel()
 
 	x.log(e, cause)

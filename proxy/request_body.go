@@ -50,15 +50,17 @@ func expectsContinue(r *http.Request) bool {
 // empty reads ahead to find out whether there is a body at all. HTTP/3 requests
 // without one look as if they had one of unknown length.
 func (b *requestBody) empty() (bool, error) {
-	n, err := io.ReadFull(b.source(), b.first[:])
-	if n == 1 {
-		b.ahead = true
-		return false, nil
+	for {
+		switch n, err := b.readClient(b.first[:]); {
+		case n == 1:
+			b.ahead = true
+			return false, nil
+		case err == io.EOF:
+			return true, nil
+		case err != nil:
+			return false, b.fail(err)
+		}
 	}
-	if err == io.EOF {
-		return true, nil
-	}
-	return false, b.fail(err)
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -69,7 +71,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if b.limited && int64(len(p)) > b.left+1 {
+	if b.limited && int64(len(p)) > b.left {
 		p = p[:b.left+1] // one more, to see whether it is there
 	}
 	n, err := 0, error(nil)
@@ -77,7 +79,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		b.ahead = false
 		n = copy(p, b.first[:])
 	} else {
-		n, err = b.source().Read(p)
+		n, err = b.readClient(p)
 	}
 	b.x.requestBytes.Add(int64(n))
 	if b.limited {
@@ -96,8 +98,13 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// source is the client's body, each read bounded by BodyIdleTimeout.
-func (b *requestBody) source() io.Reader { return stallReader{b.ReadCloser, &b.stall} }
+// readClient reads from the client, for at most BodyIdleTimeout.
+func (b *requestBody) readClient(p []byte) (int, error) {
+	b.stall.begin()
+	n, err := b.ReadCloser.Read(p)
+	b.stall.end()
+	return n, err
+}
 
 func (b *requestBody) fail(err error) error {
 	if b.x.readCut.Load() {
@@ -124,16 +131,3 @@ func (b *requestBody) copyTrailers() {
 // Close is for the transport. The server closes its own body when the handler
 // has returned.
 func (b *requestBody) Close() error { return nil }
-
-// stallReader reads with a stallTimer.
-type stallReader struct {
-	io.Reader
-	stall *stallTimer
-}
-
-func (r stallReader) Read(p []byte) (int, error) {
-	r.stall.begin()
-	n, err := r.Reader.Read(p)
-	r.stall.end()
-	return n, err
-}

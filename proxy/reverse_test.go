@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -233,6 +234,12 @@ func TestW13RequestBodyLimit(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestW13LargestLimit(t *testing.T) {
+	h := newHandlerUnderTest(t, newTestUpstream(t, echo), func(c *HandlerConfig) { c.MaxRequestBody = math.MaxInt64 })
+	a := newHTTP1Front(t, h).do(t, "POST", "/", strings.NewReader("0123456789"), nil)
+	wantLines(t, a.body, "Read: 10 <nil>")
 }
 
 // A body that may not pass is refused before it is asked for.
