@@ -187,3 +187,29 @@ func TestImprovedLatecomers(t *testing.T) {
 func TestImprovedKeepsTime(t *testing.T) {
 	keepsTime(t, cc.LawImproved)
 }
+
+// TestImprovedDoesNotGrowWhileTheApplicationIsTheLimit: a steady trickle uses a
+// part of the link, and the link must not be flooded when there is more to send.
+func TestImprovedDoesNotGrowWhileTheApplicationIsTheLimit(t *testing.T) {
+	config := ccsim.Config{Link: path(50, 40*ms), Flows: flows(1, cc.LawImproved, 40*ms), Duration: 20 * second}
+	config.Flows[0].AppRate, config.Flows[0].AppUntil = mbps(2), 10*second
+	r := simulate(t, config)
+	between(t, "window, packets", float64(r.Flows[0].Samples[998].Window)/packet, 2, 30)
+	between(t, "peak queue once there is more to send, ms", r.PeakQueueDelay(10*second, 0).Seconds()*1e3, 0, 15)
+	between(t, "utilization then", r.Utilization(13*second, 0), 0.97, 1.001)
+}
+
+// TestImprovedCollapsesAfterABlackout: persistent congestion (RFC 9002 7.6) sets
+// the minimum window.
+func TestImprovedCollapsesAfterABlackout(t *testing.T) {
+	r := simulate(t, ccsim.Config{
+		Link: path(50, 100*ms), Flows: flows(1, cc.LawImproved, 40*ms), Duration: 14 * second, Sample: ms,
+		Changes: []ccsim.Change{{At: 8 * second, Down: true}, {At: 11 * second, Up: true}},
+	})
+	lowest := int64(1 << 40)
+	for _, s := range r.Flows[0].Samples[11000:] {
+		lowest = min(lowest, s.Window)
+	}
+	between(t, "lowest window, packets", float64(lowest)/packet, 2, 2)
+	between(t, "utilization after", r.Utilization(13*second, 0), 0.9, 1.001)
+}

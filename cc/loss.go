@@ -46,10 +46,11 @@ func (o *outage) lost(sentAt int64) {
 	o.first, o.last = min(o.first, sentAt), max(o.last, sentAt)
 }
 
-// acked ends a stretch that the packet lies inside of.
+// acked ends a stretch that the packet lies inside of. One sent in the same
+// instant as the first or last lost packet, from the same burst, does not.
 func (o *outage) acked(sentAt int64) {
 	o.ackedAt = max(o.ackedAt, sentAt)
-	if sentAt >= o.first && sentAt <= o.last {
+	if sentAt > o.first && sentAt < o.last {
 		o.open = false
 	}
 }

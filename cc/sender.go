@@ -148,9 +148,10 @@ func (s *sender) OnPacketAcked(now, number, size, priorInFlight int64) {
 		s.sampled = false
 		s.smooth(s.latestRTT)
 	}
-	// The transport could have sent for a while, and did not: it has nothing to
-	// send, or the peer's flow control holds it.
-	s.appLimited = s.offered && now-s.offeredAt > max(granularity, int64(s.avgRTT)/16)
+	// The transport could have sent for a while, or far more than it has, and did
+	// not: it has nothing to send, or the peer's flow control holds it.
+	idle := now-s.offeredAt > max(granularity, int64(s.avgRTT)/16)
+	s.appLimited = s.offered && (idle || float64(s.inFlight+size) < s.window/2)
 	s.delivery.onAcked(now, p, int64(s.avgRTT))
 	s.loss.delivered += p.size
 	if number > s.roundEnd && now-s.roundBegan >= granularity {
