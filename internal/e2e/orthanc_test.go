@@ -142,7 +142,7 @@ func fetchSame(ctx context.Context, c *http.Client, url string, wantBytes int) f
 
 func sequential(t *testing.T, f *fastpacs, protocol string, s study) {
 	const requests = 1000
-	ctx := within(t, time.Minute)
+	ctx := within(t, 2*time.Minute)
 	c := f.client(t, protocol)
 	search := fetchSame(ctx, c, f.url(orthanc.DICOMwebPath+"/studies?PatientID="+url.QueryEscape(s.PatientID())), 100)
 	instance := fetchSame(ctx, c, f.url(s.path(s.uids[0])), len(s.files[s.uids[0]]))
@@ -161,7 +161,7 @@ func sequential(t *testing.T, f *fastpacs, protocol string, s study) {
 
 func parallel(t *testing.T, f *fastpacs, protocol string, s study) {
 	const clients, rounds = 64, 4
-	ctx := within(t, time.Minute)
+	ctx := within(t, 2*time.Minute)
 	c := f.client(t, protocol)
 	var done atomic.Int64
 	for range rounds {
