@@ -50,7 +50,7 @@ var table = map[string][]string{
 	"internal/ctstudy":     {dicom},
 	"internal/lab":         {"cc", "cc/ccsim", "proxy/quicnet", "internal/selfsign"},
 	"internal/lab/udplink": {"golang.org/x/net/ipv4"}, // many datagrams a system call
-	"internal/lab/wan":     {"golang.org/x/sys/unix"},     // namespaces and TUN devices
+	"internal/lab/wan":     {"golang.org/x/sys/unix"}, // namespaces and TUN devices
 	"internal/e2e":         {everything},
 
 	"cmd/fastpacs": {everything},
