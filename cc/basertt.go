@@ -18,12 +18,14 @@ type baseRTT struct {
 	curAt   int64 // when the current bucket began
 	seenAt  int64 // when the value was last set or seen
 	started bool
-	frozen  bool // samples do not expire: no RTT is free of queueing for now
+	frozen  bool // the value does not rise: no RTT is free of queueing for now
 }
 
 const (
 	baseBuckets = 10
 	baseForgets = 8 // windows
+
+	floorBuckets = 4
 )
 
 func newBaseRTT(window time.Duration) baseRTT { return baseRTT{span: int64(window) / baseBuckets} }
@@ -57,18 +59,27 @@ func (b *baseRTT) set(now, rtt int64) {
 	b.value, b.seenAt, b.curAt, b.started = rtt, now, now, true
 }
 
-// thaw lets samples expire again, beginning with the value of before.
-func (b *baseRTT) thaw(now int64) {
-	if b.frozen {
-		b.frozen = false
-		b.set(now, b.value)
+// floor is the lowest RTT of the last few complete buckets, and whether it stood
+// still, within near, over all of them. It is 0 if one of them has no sample.
+func (b *baseRTT) floor(near int64) (lowest int64, still bool) {
+	var highest int64
+	for i := 1; i <= floorBuckets; i++ {
+		v := b.buckets[(b.cur+baseBuckets-i)%baseBuckets]
+		if v == 0 {
+			return 0, false
+		}
+		if lowest == 0 || v < lowest {
+			lowest = v
+		}
+		highest = max(highest, v)
 	}
+	return lowest, highest-lowest <= near
 }
 
 // turn drops the buckets that have left the window. A bucket without samples
 // keeps nothing; with no sample in the whole window the value stays.
 func (b *baseRTT) turn(now int64) {
-	if b.span <= 0 || b.frozen || now-b.curAt < b.span {
+	if b.span <= 0 || now-b.curAt < b.span {
 		return
 	}
 	steps := (now - b.curAt) / b.span
@@ -84,7 +95,7 @@ func (b *baseRTT) turn(now int64) {
 		}
 		highest = max(highest, v)
 	}
-	if lowest == 0 {
+	if lowest == 0 || b.frozen && lowest > b.value {
 		return
 	}
 	still := highest-lowest <= max(lowest/32, granularity)

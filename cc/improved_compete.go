@@ -111,6 +111,6 @@ func (l *improved) competing(s *sender, p *sentPacket) {
 
 func (l *improved) stopCompeting(s *sender) {
 	l.compete = compete{left: s.now}
-	s.base.thaw(s.now)
+	s.base.frozen = false
 	l.land(s, s.delivery.rate())
 }

@@ -48,6 +48,9 @@ func (l *improved) drained(s *sender) {
 	}
 	l.sense(s)
 	s.setWindow(l.drain.window)
+	if l.queueDelay > l.foreignQueue(s) && l.movedInDrain(s) {
+		return
+	}
 	switch others := l.othersHoldQueue(s); {
 	case others && l.drain.competing:
 		l.enter(s, StateCompetitive)

@@ -78,6 +78,6 @@ func (l *improved) onPersistentCongestion(s *sender) {
 	l.train = trainMeter{capacity: l.capacity(s)}
 	l.atCap = 0
 	l.compete, l.shift = compete{}, shift{}
-	s.base.thaw(s.now)
+	s.base.frozen = false
 	l.enter(s, StateSlowStart)
 }

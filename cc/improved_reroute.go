@@ -32,15 +32,42 @@ func (l *improved) rerouted(s *sender) bool {
 		sh.level = low
 		return false
 	}
-	near := max(s.base.value/32, granularity)
+	near := l.still(s)
 	sh.spoiled = sh.spoiled || low > sh.level+near || low < sh.level-near
 	if sh.spoiled || sh.intervals < shiftIntervals || s.window > shiftCut*sh.window {
 		return false
 	}
-	s.base.set(s.now, min(low, sh.level))
-	s.setWindow(sh.window)
-	l.shift, l.compete.fails = shift{}, 0
+	l.moved(s, min(low, sh.level), sh.window)
+	return true
+}
+
+// movedInDrain says the same when a drain has changed nothing, and the RTT's floor
+// has stood still for seconds: others' queues move.
+func (l *improved) movedInDrain(s *sender) bool {
+	floor, still := s.base.floor(l.still(s))
+	if !still || l.pathRTT < floor-l.still(s) {
+		return false
+	}
+	l.moved(s, min(floor, l.pathRTT), s.window)
+	return true
+}
+
+// still is how far an RTT may wander and count as standing still, in ns: not less
+// than two packets' time on the path.
+func (l *improved) still(s *sender) int64 {
+	near := max(s.base.value/32, granularity)
+	if c := l.capacity(s); c > 0 {
+		near = max(near, int64(2*float64(s.datagram)*1e9/c))
+	}
+	return near
+}
+
+// moved starts over on a longer path, from a window that was right before.
+func (l *improved) moved(s *sender, base int64, window float64) {
+	s.base.set(s.now, base)
+	s.base.frozen = false
+	s.setWindow(window)
+	l.shift, l.compete = shift{}, compete{}
 	l.probe.rate = 0
 	l.enter(s, StateProbe)
-	return true
 }
