@@ -21,7 +21,7 @@ func TestImprovedOnAShortPath(t *testing.T) {
 	} {
 		t.Run(c.rtt.String(), func(t *testing.T) {
 			r := simulate(t, ccsim.Config{
-				Link: path(4800, 50*ms), Flows: flows(1, cc.LawImproved, c.rtt), Duration: second / 4, Seed: 1,
+				Link: path(9600, 50*ms), Flows: flows(1, cc.LawImproved, c.rtt), Duration: second / 4, Seed: 1,
 			})
 			between(t, "window, packets", float64(last(r, 0).Window)/packet, c.low, c.high)
 			between(t, "utilization", r.Utilization(second/8, 0), 0.98, 1.001)
