@@ -195,10 +195,11 @@ func (b *upstreamBody) cut() {
 // bufferPool holds the buffers that bodies are copied with.
 type bufferPool struct{ pool sync.Pool }
 
-// copyBufferSize is one read from the archive and one write to the client. Over
-// HTTP/3, 256 KiB cost a quarter less CPU time than 32 KiB, and no more than
-// 512 KiB.
-const copyBufferSize = 256 << 10
+// copyBufferSize is one read from the archive and one write to the client. After
+// each write an HTTP/3 connection runs dry for a moment: on loopback, 1 MiB is
+// 8 % faster than 256 KiB, and as fast as 4 MiB. Of a buffer that holds a small
+// answer only the first pages become memory.
+const copyBufferSize = 1 << 20
 
 var copyBuffers bufferPool
 
