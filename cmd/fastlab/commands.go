@@ -29,6 +29,7 @@ func commands() []command {
 		{"run", "start Orthanc and fastpacs in front of it, on loopback, until Ctrl-C", runRun},
 		{"demo", "send a CT study over an emulated slow link: improved FAST against Reno", runDemo},
 		{"paper", "run the article's experiments in a simulator, with its laws and ours", runPaper},
+		{"wan", "compare with kernel TCP, Caddy and ngtcp2 over an emulated WAN (Linux, root)", runWAN},
 		{"suite", "run named scenarios in virtual time and hold them against their bars", runSuite},
 	}
 }
@@ -49,6 +50,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if name == "wan-endpoint" { // for `fastlab wan` alone
+		return runWANEndpoint(ctx, args, os.Stdin, stdout, stderr)
+	}
 	for _, c := range commands() {
 		if c.name == name {
 			return c.run(ctx, args, stdout, stderr)
