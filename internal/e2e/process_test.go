@@ -22,7 +22,7 @@ func (p process) memory(tb testing.TB) memory {
 	tb.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", p.pid))
 	if err != nil {
-		tb.Skipf("memory is read from /proc: %v", err)
+		missing(tb, "/proc", "this on Linux")
 	}
 	defer f.Close()
 	var m memory
