@@ -37,6 +37,7 @@ type wanProbeJob struct {
 type wanProbeResult struct {
 	Sent, Received       int
 	MeanMs, P95Ms, MaxMs float64
+	TickLateP99Ms        float64 // how late the probe itself got to run
 }
 
 const (
@@ -81,7 +82,7 @@ func wanProbe(ctx context.Context, job wanJob, stdout io.Writer) error {
 	}()
 	tick := time.NewTicker(j.Every)
 	defer tick.Stop()
-	sent := 0
+	sent, late := 0, []time.Duration{}
 	probe := make([]byte, wanProbeBytes)
 	for ctx.Err() == nil && sent < wanProbeMax {
 		binary.BigEndian.PutUint64(probe, uint64(time.Since(began)))
@@ -89,13 +90,18 @@ func wanProbe(ctx context.Context, job wanJob, stdout io.Writer) error {
 			sent++
 		}
 		select {
-		case <-tick.C:
+		case due := <-tick.C:
+			late = append(late, time.Since(due))
 		case <-ctx.Done():
 		}
 	}
 	mu.Lock()
 	result := summarize(sent, delays)
 	mu.Unlock()
+	if len(late) > 0 {
+		slices.Sort(late)
+		result.TickLateP99Ms = milliseconds(late[len(late)*99/100])
+	}
 	_ = conn.Close()
 	<-received
 	return json.NewEncoder(stdout).Encode(result)

@@ -18,10 +18,11 @@
 // arrival, not waited for: a busy machine makes deliveries late, and Stats.Late
 // tells so. Sizes are of whole IP packets.
 //
-// One thread does all the work, before the turn of all normal threads. The
-// program around it should raise GOMAXPROCS by a few, so that it never waits for
-// a processor of the Go scheduler, and keep the garbage collector off while it
-// measures. It keeps time up to some 200 Mb/s.
+// One thread does all the work. All threads of this process run before the turn
+// of all others while a network exists, since one may have to wait for another:
+// the program around it should have little to do, raise GOMAXPROCS by a few and
+// keep the garbage collector off while it measures. Programs in the namespaces
+// run before the turn of normal ones, too. It keeps time up to some 200 Mb/s.
 //
 // It never reorders, corrupts, fragments or merges packets.
 package wan

@@ -66,8 +66,8 @@ func (e *emulator) close() {
 }
 
 func (e *emulator) run() {
-	runtime.LockOSThread() // ends with the goroutine, and the thread with it
-	preferThread()
+	runtime.LockOSThread()                             // ends with the goroutine, and the thread with it
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // sleeps end when they are over
 	fds := []unix.PollFd{
 		{Fd: int32(e.client), Events: unix.POLLIN}, {Fd: int32(e.server), Events: unix.POLLIN}, {Fd: int32(e.wake), Events: unix.POLLIN},
 	}
@@ -122,16 +122,6 @@ func now() int64 {
 		panic(fmt.Sprintf("wan: the monotonic clock: %v", err)) // it exists on every Linux
 	}
 	return ts.Nano()
-}
-
-// preferThread has the calling thread run as soon as it wants to. What it cannot
-// get shows as lateness.
-func preferThread() {
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
-	if err != nil {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread alone
-	}
 }
 
 // quiet waits until no packet was sent for a moment, or the limit has passed.

@@ -35,9 +35,10 @@ var sysctls = [][2]string{
 // Namespace is a network namespace. A thread of its own holds it, makes its
 // interfaces and starts the programs in it.
 type Namespace struct {
-	addr netip.Addr
-	work chan func()
-	gone chan struct{}
+	addr   netip.Addr
+	thread int
+	work   chan func()
+	gone   chan struct{}
 }
 
 // newNamespace makes a namespace with a loopback and a TUN device of that
@@ -49,6 +50,8 @@ func newNamespace(addr netip.Prefix) (n *Namespace, tun int, err error) {
 		defer close(n.gone)
 		// Never unlocked: thread and namespace end with the goroutine.
 		runtime.LockOSThread()
+		n.thread = unix.Gettid()
+		_ = unix.SchedSetAttr(0, &endpoint, 0) // for what it starts
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		ready <- err
 		if err != nil {

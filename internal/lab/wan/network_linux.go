@@ -20,7 +20,8 @@ var (
 	serverPrefix = netip.MustParsePrefix("10.77.0.2/30")
 )
 
-// New makes a network. It needs root, and /dev/net/tun.
+// New makes a network. It needs root, and /dev/net/tun. There is one network at a
+// time in a process, whose threads have real-time priority until Close.
 func New(link Link) (*Network, error) {
 	if err := link.Validate(); err != nil {
 		return nil, err
@@ -43,6 +44,7 @@ func New(link Link) (*Network, error) {
 		server.close()
 		return nil, err
 	}
+	scheduleProcess(realTime, client.thread, server.thread)
 	return &Network{Client: client, Server: server, emulator: e}, nil
 }
 
@@ -66,6 +68,7 @@ func (n *Network) Quiet(moment, limit time.Duration) { n.emulator.quiet(moment, 
 // have ended: the kernel kills those that have not.
 func (n *Network) Close() {
 	n.emulator.close()
+	scheduleProcess(normal, n.Client.thread, n.Server.thread)
 	n.Client.close()
 	n.Server.close()
 }
