@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,10 +58,26 @@ func firstLine(ctx context.Context, name string, args ...string) string {
 		return "unknown"
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
-	if version, _, ok := strings.Cut(first, " h1:"); ok { // Caddy adds a checksum
-		return version
-	}
 	return strings.TrimSpace(first)
+}
+
+// caddyVersion is what the Go command wrote into the program, with the version of
+// its QUIC.
+func caddyVersion(file string) string {
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, dep := range info.Deps {
+		switch dep.Path {
+		case "github.com/caddyserver/caddy/v2":
+			version = dep.Version
+		case "github.com/quic-go/quic-go":
+			version += " (quic-go " + dep.Version + ")"
+		}
+	}
+	return version
 }
 
 // ngtcp2Version is what the package manager knows: the programs do not tell.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -39,7 +40,7 @@ func drawWAN(dir string, r *wanReport) error {
 	}
 	for _, f := range wanFigures {
 		p := newPlot(f.title+" (Mb/s, ms round trip, % loss, BDP of buffer)", "", f.y)
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Y.Scale = plot.LogScale{}
 		low, high := math.Inf(1), 0.0
 		for i, peer := range wanPeers {
 			var points plotter.XYs
@@ -65,6 +66,7 @@ func drawWAN(dir string, r *wanReport) error {
 			p.Legend.Add(peer.Name, s)
 		}
 		p.Y.Min, p.Y.Max = low/1.3, high*1.3
+		p.Y.Tick.Marker = wanTicks(p.Y.Min, p.Y.Max)
 		p.X.Min, p.X.Max = -0.6, float64(len(cells))-0.4
 		var ticks plot.ConstantTicks
 		for x, cell := range cells {
@@ -77,6 +79,19 @@ func drawWAN(dir string, r *wanReport) error {
 		}
 	}
 	return nil
+}
+
+// wanTicks are 1, 2 and 5 times the powers of ten.
+func wanTicks(low, high float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if v := m * power; v >= low && v <= high {
+				ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 3, 64)})
+			}
+		}
+	}
+	return ticks
 }
 
 // wanLook gives a colour to each server and congestion control, and a shape to

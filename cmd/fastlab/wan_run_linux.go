@@ -108,7 +108,7 @@ func (b *wanBench) findPeers(ctx context.Context, report *wanReport) (t wanTools
 		if t.caddy, err = findCaddy(b.caddy); err != nil {
 			leaveOut(kindCaddy, fmt.Sprintf("left out: caddy-h3: %v; run: scripts/setup.sh caddy", err))
 		} else {
-			report.Machine.Peers["caddy"] = firstLine(ctx, t.caddy, "version")
+			report.Machine.Peers["caddy"] = caddyVersion(t.caddy)
 		}
 	}
 	if needs(kindNgtcp2) {
@@ -271,6 +271,9 @@ func (b *wanBench) measure(ctx context.Context, cell wanCell, peer wanPeer, seed
 
 const (
 	probeEvery = 20 * time.Millisecond
+	// sampleInterval is how often fastpacs brings its counters up to date, and a
+	// little more.
+	sampleInterval = 1100 * time.Millisecond
 	// betweenRuns bounds the wait for what a run left under way.
 	betweenRuns = 3 * time.Second
 )
@@ -279,7 +282,14 @@ func (b *wanBench) measureOnce(ctx context.Context, cell wanCell, peer wanPeer, 
 	if err := b.servers.alive(); err != nil {
 		return r, err
 	}
+	if err := context.Cause(ctx); err != nil {
+		return r, err
+	}
 	b.net.Quiet(50*time.Millisecond, betweenRuns)
+	before, err := b.observe(ctx, peer)
+	if err != nil {
+		return r, err
+	}
 	if err := b.net.Set(cell.link(seed)); err != nil {
 		return r, err
 	}
@@ -288,7 +298,7 @@ func (b *wanBench) measureOnce(ctx context.Context, cell wanCell, peer wanPeer, 
 		return r, err
 	}
 	defer func() { err = errors.Join(err, probe.stop()) }()
-	before, err := b.observe(ctx, peer)
+	cpuBefore, err := readCPUTimes()
 	if err != nil {
 		return r, err
 	}
@@ -301,16 +311,17 @@ func (b *wanBench) measureOnce(ctx context.Context, cell wanCell, peer wanPeer, 
 	}
 	up, down := b.net.Stats()
 	stopShowing()
-	if err != nil {
-		return r, err
-	}
-	after, err := b.observe(ctx, peer)
-	if err != nil {
+	cpuAfter, err2 := readCPUTimes()
+	if err := errors.Join(err, err2); err != nil {
 		return r, err
 	}
 	_ = probe.stdin.Close()
 	var seen wanProbeResult
 	if err := probe.result(ctx, &seen); err != nil {
+		return r, err
+	}
+	after, err := b.observe(ctx, peer)
+	if err != nil {
 		return r, err
 	}
 	r = wanRun{
@@ -322,7 +333,7 @@ func (b *wanBench) measureOnce(ctx context.Context, cell wanCell, peer wanPeer, 
 		LateP99Ms: msOf(max(up.Late.P99, down.Late.P99)), LateMaxMs: msOf(max(up.Late.Max, down.Late.Max)),
 		EmulatorLosses: up.WriteErrors + down.WriteErrors + after.deviceDrops - before.deviceDrops,
 		EndsLateP99Ms:  round(seen.TickLateP99Ms),
-		BusyPct:        round(after.cpu.busySince(before.cpu)),
+		BusyPct:        round(cpuAfter.busySince(cpuBefore)),
 	}
 	if before.retransmitted != nil {
 		v := *after.retransmitted - *before.retransmitted
@@ -335,7 +346,6 @@ func (b *wanBench) measureOnce(ctx context.Context, cell wanCell, peer wanPeer, 
 type wanObservation struct {
 	retransmitted *int64
 	deviceDrops   int64
-	cpu           cpuTimes
 }
 
 func (b *wanBench) observe(ctx context.Context, peer wanPeer) (o wanObservation, err error) {
@@ -348,14 +358,18 @@ func (b *wanBench) observe(ctx context.Context, peer wanPeer) (o wanObservation,
 	case peer.Kind == kindTCP:
 		o.retransmitted = &c.TCPRetransmitted
 	case peer.Kind == kindFastpacs:
+		select {
+		case <-time.After(sampleInterval):
+		case <-ctx.Done():
+			return o, context.Cause(ctx)
+		}
 		lost, err := b.servers.lostPackets(ctx, peer.CC)
 		if err != nil {
 			return o, err
 		}
 		o.retransmitted = &lost
 	}
-	o.cpu, err = readCPUTimes()
-	return o, err
+	return o, nil
 }
 
 // show keeps the progress up to date until the returned function is called.
