@@ -60,6 +60,8 @@ type sender struct {
 	loss     lossMeter
 	outage   outage
 	pacer    pacer
+	rate     float64 // bytes/s, if paced
+	paced    bool    // rate is up to date
 
 	avgRTT    float64 // ns; FAST's smoothed RTT (weight min(3/w, 1/4), Wei et al.)
 	devRTT    float64 // ns; mean deviation
@@ -115,9 +117,7 @@ func (s *sender) OnPacketSent(now, bytesInFlight, number, size int64, ackEliciti
 	s.settleOutage()
 	s.inFlight = bytesInFlight
 	s.packetsSent.Add(1)
-	rate, burst, grain := s.law.pacing(s)
-	s.pacer.burst, s.pacer.grain = burst, grain
-	s.pacer.charge(now, size, rate, s.datagram)
+	s.pacer.charge(now, size, s.pace(), s.datagram)
 	p := s.packets.add(number, bytesInFlight/s.datagram)
 	p.sentAt, p.inFlight, p.size = now, bytesInFlight, size
 	p.appLimited = s.appLimited
@@ -137,6 +137,7 @@ func (s *sender) OnPacketAcked(now, number, size, priorInFlight int64) {
 	now = s.time(now)
 	s.inFlight = max(s.inFlight-size, 0)
 	s.lastAck = max(s.lastAck, number)
+	s.paced = false
 	p := s.packets.get(number)
 	if p == nil || !p.live {
 		return
@@ -162,6 +163,7 @@ func (s *sender) OnPacketAcked(now, number, size, priorInFlight int64) {
 		s.publish()
 	}
 	s.law.onAck(s, p, sampled)
+	s.paced = false
 }
 
 // smooth updates the averages with an RTT sample.
@@ -192,6 +194,7 @@ func (s *sender) OnPacketLost(number, size, _ int64) {
 	}
 	if number > s.cutUntil {
 		s.law.onCongestion(s)
+		s.paced = false
 	}
 }
 
@@ -216,6 +219,7 @@ func (s *sender) settleOutage() {
 		s.cut()
 		s.setWindow(0)
 		s.law.onPersistentCongestion(s)
+		s.paced = false
 		s.publish()
 	}
 }
@@ -234,9 +238,7 @@ func (s *sender) Window() int64                    { return int64(s.window) }
 
 func (s *sender) HasPacingBudget(now int64) bool {
 	now = s.time(now)
-	rate, burst, grain := s.law.pacing(s)
-	s.pacer.burst, s.pacer.grain = burst, grain
-	if s.pacer.at(now, rate, s.datagram) < float64(s.datagram) {
+	if s.pacer.at(now, s.pace(), s.datagram) < float64(s.datagram) {
 		return false
 	}
 	if !s.offered {
@@ -246,8 +248,7 @@ func (s *sender) HasPacingBudget(now int64) bool {
 }
 
 func (s *sender) NextSend(int64) int64 {
-	rate, _, _ := s.law.pacing(s)
-	at, wait := s.pacer.next(rate, s.datagram)
+	at, wait := s.pacer.next(s.pace(), s.datagram)
 	if !wait {
 		return 0
 	}
@@ -260,6 +261,7 @@ func (s *sender) NextSend(int64) int64 {
 func (s *sender) SetMaxDatagramSize(size int64) {
 	s.datagram = size
 	s.setWindow(s.window)
+	s.paced = false
 }
 
 func (s *sender) InSlowStart() bool { return s.law.state() == StateSlowStart }
@@ -278,6 +280,16 @@ func (s *sender) pathRTT() float64 {
 // window would run away before loss or queue are told.
 func (s *sender) roundTrip() float64 { return max(s.avgRTT, granularity) }
 
+// pace returns the pacing rate in bytes per second. The law is asked once after
+// each event that can change it, not for every packet.
+func (s *sender) pace() float64 {
+	if !s.paced {
+		s.paced = true
+		s.rate, s.pacer.burst, s.pacer.grain = s.law.pacing(s)
+	}
+	return s.rate
+}
+
 // publish copies the state for Snapshot.
 func (s *sender) publish() {
 	c := Snapshot{
@@ -287,7 +299,7 @@ func (s *sender) publish() {
 		DeliveryRate: s.delivery.rate(), LossRate: s.loss.rate, AppLimited: s.appLimited,
 	}
 	if s.avgRTT > 0 {
-		c.PacingRate, _, _ = s.law.pacing(s)
+		c.PacingRate = s.pace()
 	}
 	s.law.report(s, &c)
 	s.mu.Lock()
