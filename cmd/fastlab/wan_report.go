@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -266,6 +267,11 @@ func (r *wanReport) printJSON(w io.Writer) error {
 
 func (r *wanReport) printTable(w io.Writer) {
 	fmt.Fprintf(w, "\nCT study of %d slices, %.1f MB; medians of %d runs. %s\n", r.Slices, float64(r.Bytes)/1e6, r.RunsEach, r.Machine.Date.Format("2006-01-02 15:04 MST"))
+	m := r.Machine
+	fmt.Fprintf(w, "Linux %s, %d x %s, %s, load %s before and %s after\n", m.Kernel, m.CPUs, m.CPU, m.Go, m.LoadStart, m.LoadEnd)
+	for _, peer := range slices.Sorted(maps.Keys(m.Peers)) {
+		fmt.Fprintf(w, "  %-10s %s\n", peer, m.Peers[peer])
+	}
 	for _, cell := range r.cells() {
 		fmt.Fprintf(w, "\n%s: %.1f s if the link were full\n", cell, float64(r.Bytes)*8/1e6/cell.Mbps)
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
