@@ -48,7 +48,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	var names []string
 	for _, c := range commands() {
 		if c.name == name {
-			return withBallast(func() int { return c.run(args, environ, stdout, stderr) })
+			return c.run(args, environ, stdout, stderr)
 		}
 		names = append(names, c.name)
 	}
