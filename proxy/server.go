@@ -389,14 +389,14 @@ func (s *Server) awaitHandlers() {
 }
 
 func (s *Server) logStart(socks sockets) {
-	attrs := []any{"https", socks.tcp.Addr(), "upstream", s.cfg.Handler.Upstream, "version", s.opts.Version}
+	attrs := []any{"https", socks.tcp.Addr().String(), "upstream", s.cfg.Handler.Upstream, "version", s.opts.Version}
 	if socks.udp != nil {
-		attrs = append(attrs, "http3", socks.udp.LocalAddr(), "law", s.cfg.QUIC.Law)
+		attrs = append(attrs, "http3", socks.udp.LocalAddr().String(), "law", s.cfg.QUIC.Law)
 	}
 	if a := s.addrs.Admin; a != nil {
-		attrs = append(attrs, "admin", a)
+		attrs = append(attrs, "admin", a.String())
 		if ap, err := netip.ParseAddrPort(a.String()); err == nil && !ap.Addr().IsLoopback() {
-			s.log.Warn("the admin listener has no authentication and is not on loopback", "addr", a)
+			s.log.Warn("the admin listener has no authentication and is not on loopback", "addr", a.String())
 		}
 	}
 	s.log.Info("serving", attrs...)
