@@ -55,12 +55,23 @@
 //     paced sender overshoots by 82 to 128 %.
 //   - alpha grows with the path's capacity and, less, with the flow's own rate. In
 //     proportion to the own rate it would leave every division of a link at rest.
+//     Jitter adds to it, at most alpha again: while packets are held back, a window
+//     without them would leave the link idle.
+//   - The gain is spread over two round trips, as FAST applies its law in alternate
+//     ones: at once per round trip flows of 20 and 200 ms drive each other in a
+//     cycle.
 //   - The queue is drained every 5 s, on multiples of the period, and baseRTT is
 //     the lowest sample of 8 s: a latecomer sees the others' queue as its base
 //     otherwise, and a longer path would look like a queue for ever.
 //   - With little backlog for 4 round trips the window grows by a quarter per round
 //     trip until a backlog shows: the law's own alpha per round trip would take
 //     minutes to use capacity that became free.
+//   - A step of the RTT that stays although less is sent, or that a drain does not
+//     change while the RTT's floor stands still, is a longer path: baseRTT follows
+//     at once. A queue, ours or others', moves.
+//   - When drains in a row leave a queue, others keep it full. The sender then adds a
+//     packet per round trip and backs off by loss, as they do, until it has the path
+//     alone or the queue empties (after Copa: Arun and Balakrishnan, NSDI 2018).
 //   - On paths below 1 ms the window has a fixed limit: RTTs there tell of
 //     schedulers, and the buffer that overflows is the receiver's.
 //   - Loss below 0.6 % costs nothing. Above, alpha comes down, since the buffer may
